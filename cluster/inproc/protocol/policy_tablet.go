@@ -1,0 +1,64 @@
+package protocol
+
+// TabletPolicy holds the decisions of tablets; soundTablet sets them all.
+type TabletPolicy struct {
+	// CheckCoordinatorEpoch refuses control requests of a lower coordinator epoch
+	// than one already seen, restarts included (the epoch is synced to disk).
+	// Dropped by unfenced-rpc.
+	CheckCoordinatorEpoch bool `json:"check_coordinator_epoch"`
+	// SyncLeaderEpoch writes the leader epoch to disk before acting on it, and
+	// refuses lower ones for ever (rule S1). Dropped by s1-epoch-in-memory.
+	SyncLeaderEpoch bool `json:"sync_leader_epoch"`
+	// RefuseOldLeadership never leads at an epoch known before a restart (rule
+	// S1). Dropped by s1-restarted-leader-leads-on.
+	RefuseOldLeadership bool `json:"refuse_old_leadership"`
+	// CountSyncedOnly syncs before a fetch reports the end (rule S2). Dropped by
+	// s2-unsynced-counts.
+	CountSyncedOnly bool `json:"count_synced_only"`
+	// MaximalISR keeps every ISR proposed at this bucket epoch (rule S3). Dropped
+	// by s3-revert-refused-isr.
+	MaximalISR bool `json:"maximal_isr"`
+	// FollowerHWFromLeader takes the follower's high watermark from the reply,
+	// never from its own end (rule S4). Dropped by s4-follower-hw-is-its-end.
+	FollowerHWFromLeader bool `json:"follower_hw_from_leader"`
+	// JoinAtEpochStart lets a follower join at max(HW, epoch start) (rule S5).
+	// Dropped by s5-join-at-hw.
+	JoinAtEpochStart bool `json:"join_at_epoch_start"`
+	// ServeAfterEpochStart answers reads only once HW has reached the epoch start
+	// (rule S6). Dropped by s6-read-before-epoch-start.
+	ServeAfterEpochStart bool `json:"serve_after_epoch_start"`
+	// ConfirmReads answers a read when every member of the maximal ISR has echoed
+	// its token (rule S7). Dropped by s7-unconfirmed-reads.
+	ConfirmReads bool `json:"confirm_reads"`
+	// EchoConfirms asks for the echo of a token; without it the mere arrival of a
+	// fetch confirms (rule S7). Dropped by s7-arrival-confirms.
+	EchoConfirms bool `json:"echo_confirms"`
+	// TruncateByEpoch finds the point of divergence by leader epochs, not by the
+	// high watermark (rule S8). Dropped by s8-truncate-to-hw.
+	TruncateByEpoch bool `json:"truncate_by_epoch"`
+	// MatchReply counts a fetch reply only for the outstanding request of the
+	// same leader epoch (rule S8). Dropped by s8-unmatched-reply.
+	MatchReply bool `json:"match_reply"`
+	// DuplicateWaits makes a duplicate wait for HW as the original did (rule S10).
+	// Dropped by s10-duplicate-at-once.
+	DuplicateWaits bool `json:"duplicate_waits"`
+	// DedupeFromLog makes dedupe state a function of the log (rule S10). Dropped
+	// by s10-dedupe-survives-truncation.
+	DedupeFromLog bool `json:"dedupe_from_log"`
+	// AckWhenServing answers a repeated notification with success only once the
+	// bucket serves. Dropped by repeat-acks-early.
+	AckWhenServing bool `json:"ack_when_serving"`
+	// CompareMetadata keeps the higher leader epoch, and at the same epoch a
+	// leader over none. Dropped by late-none-beats-leader.
+	CompareMetadata bool `json:"compare_metadata"`
+}
+
+func soundTablet() TabletPolicy {
+	return TabletPolicy{
+		CheckCoordinatorEpoch: true, SyncLeaderEpoch: true, RefuseOldLeadership: true,
+		CountSyncedOnly: true, MaximalISR: true, FollowerHWFromLeader: true, JoinAtEpochStart: true,
+		ServeAfterEpochStart: true, ConfirmReads: true, EchoConfirms: true, TruncateByEpoch: true,
+		MatchReply: true, DuplicateWaits: true, DedupeFromLog: true, AckWhenServing: true,
+		CompareMetadata: true,
+	}
+}
