@@ -129,6 +129,7 @@ func (m *UpdateMetadata) Clone() host.Message {
 	c.Tables = slices.Clone(m.Tables)
 	c.Buckets = clonePart(m.Buckets, cloneBucketMetadata)
 	c.Deleted = slices.Clone(m.Deleted)
+	c.DeletedTables = slices.Clone(m.DeletedTables)
 	return &c
 }
 

@@ -78,7 +78,8 @@ func (c Code) Err() error {
 	case CodeNone:
 		return nil
 	case CodeUnknownServer, CodeNetwork, CodeRequestTimedOut, CodeNotEnoughReplicasAfterAppend,
-		CodeStorage, CodeLeadershipLostAfterAppend:
+		CodeStorage, CodeLeadershipLostAfterAppend,
+		CodeDuplicateSequence: // the original was appended, and may be lost or kept
 		return CodeError{c}
 	default:
 		return cluster.Definite(CodeError{c})

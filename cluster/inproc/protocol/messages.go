@@ -120,7 +120,8 @@ type UpdateMetadata struct {
 	Tablets          []ServerNode // live tablets, wholesale; nil leaves the list alone
 	Tables           []TableInfo
 	Buckets          []BucketMetadata
-	Deleted          []cluster.BucketID
+	Deleted          []cluster.BucketID // forgotten for good: their ids are never used again
+	DeletedTables    []int64            // tables dropped, by id
 }
 
 // StopReplica has a server give up replicas (Fluss 1019).
@@ -165,8 +166,12 @@ type AdjustIsrReply struct {
 	Buckets []IsrResult
 }
 
-// IsrResult is one bucket's answer: on CodeNone the LeaderAndIsr that ZooKeeper
-// is known to hold.
+// IsrResult is one bucket's answer. On CodeNone LAI is what ZooKeeper is known
+// to hold. On CodeInvalidUpdateVersion (the proposal's bucket epoch is stale) it
+// is the current one, if ZooKeeper is known to hold it: a leader whose earlier
+// proposal was accepted, and the answer lost, learns it so. A leader that gives a
+// proposal up proposes the committed ISR itself (rule S3), which must be accepted
+// and raise the bucket epoch.
 type IsrResult struct {
 	Bucket cluster.BucketID
 	Code   Code

@@ -21,6 +21,12 @@ type TabletPolicy struct {
 	// FollowerHWFromLeader takes the follower's high watermark from the reply,
 	// never from its own end (rule S4). Dropped by s4-follower-hw-is-its-end.
 	FollowerHWFromLeader bool `json:"follower_hw_from_leader"`
+	// HoldBelowMinISR lets the high watermark stand still, and refuses writes,
+	// while the ISR is below min-ISR (rule S4). Dropped by s4-min-isr-ignored.
+	HoldBelowMinISR bool `json:"hold_below_min_isr"`
+	// HeardThisEpoch counts a follower's end only if it was reported at this
+	// leader epoch (rule S4). Dropped by s4-ends-of-former-epochs.
+	HeardThisEpoch bool `json:"heard_this_epoch"`
 	// JoinAtEpochStart lets a follower join at max(HW, epoch start) (rule S5).
 	// Dropped by s5-join-at-hw.
 	JoinAtEpochStart bool `json:"join_at_epoch_start"`
@@ -33,6 +39,12 @@ type TabletPolicy struct {
 	// EchoConfirms asks for the echo of a token; without it the mere arrival of a
 	// fetch confirms (rule S7). Dropped by s7-arrival-confirms.
 	EchoConfirms bool `json:"echo_confirms"`
+	// ReadsNeedMaximalISR confirms a read by the maximal ISR, not the committed
+	// one (rule S7). Dropped by s7-committed-isr-confirms.
+	ReadsNeedMaximalISR bool `json:"reads_need_maximal_isr"`
+	// TokenNamesLeadership compares the leader epoch and incarnation of an echoed
+	// token, not its counter alone (rule S7). Dropped by s7-bare-counter.
+	TokenNamesLeadership bool `json:"token_names_leadership"`
 	// TruncateByEpoch finds the point of divergence by leader epochs, not by the
 	// high watermark (rule S8). Dropped by s8-truncate-to-hw.
 	TruncateByEpoch bool `json:"truncate_by_epoch"`
@@ -45,6 +57,13 @@ type TabletPolicy struct {
 	// DedupeFromLog makes dedupe state a function of the log (rule S10). Dropped
 	// by s10-dedupe-survives-truncation.
 	DedupeFromLog bool `json:"dedupe_from_log"`
+	// LostAfterAppendIsUnknown answers a write whose leader lost its role after the
+	// append with a code that says unknown. Without it the answer is 12, which a
+	// client takes for a definite refusal. Dropped by not-leader-after-append.
+	LostAfterAppendIsUnknown bool `json:"lost_after_append_is_unknown"`
+	// FetcherBacksOff has a follower wait before it asks again a server that says
+	// it does not lead (FLUSS-2075). Dropped by fetcher-no-backoff.
+	FetcherBacksOff bool `json:"fetcher_backs_off"`
 	// AckWhenServing answers a repeated notification with success only once the
 	// bucket serves. Dropped by repeat-acks-early.
 	AckWhenServing bool `json:"ack_when_serving"`
@@ -59,6 +78,8 @@ func soundTablet() TabletPolicy {
 		CountSyncedOnly: true, MaximalISR: true, FollowerHWFromLeader: true, JoinAtEpochStart: true,
 		ServeAfterEpochStart: true, ConfirmReads: true, EchoConfirms: true, TruncateByEpoch: true,
 		MatchReply: true, DuplicateWaits: true, DedupeFromLog: true, AckWhenServing: true,
-		CompareMetadata: true,
+		CompareMetadata: true, HoldBelowMinISR: true, HeardThisEpoch: true,
+		ReadsNeedMaximalISR: true, TokenNamesLeadership: true,
+		LostAfterAppendIsUnknown: true, FetcherBacksOff: true,
 	}
 }
