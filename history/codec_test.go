@@ -20,7 +20,7 @@ func sample() []Op {
 		{Time: 1, Process: 1, Type: Invoke, F: "read", Value: json.RawMessage(`{"key":"k1","value":null}`)},
 		{Time: 2, Process: Nemesis, Type: Invoke, F: "kill", Value: json.RawMessage(`{"id":3}`)},
 		{Time: 2, Process: Observer, Type: Info, F: KindReady, Value: json.RawMessage(`{"server":1,"incarnation":7}`), Node: "tablet-1"},
-		{Time: 5, Process: 1, Type: Ok, F: "read", Value: json.RawMessage(`{"key":"k1","value":1}`), Node: "tablet-1", Tries: 3},
+		{Time: 5, Process: 1, Type: Ok, F: "read", Value: json.RawMessage(`{"key":"k1","value":1}`), Node: "tablet-1", Tries: 3, Metadata: 1},
 		{Time: 6, Process: 0, Type: Info, F: "write", Error: "timed out: \"quoted\"\nand a second line \u2028 \x01"},
 		{Time: 7, Process: 2, Type: Invoke, F: "read"},
 		{Time: 8, Process: 2, Type: Fail, F: "read", Error: "refused"},

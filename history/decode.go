@@ -27,6 +27,7 @@ const (
 	fieldNode
 	fieldTries
 	fieldError
+	fieldMetadata
 	fieldsRequired = fieldIndex | fieldTime | fieldProcess | fieldType | fieldF
 )
 
@@ -116,6 +117,9 @@ func (d *decoder) field(s *scanner, op *Op, key []byte) (int, error) {
 	case "tries":
 		op.Tries, err = d.smallInt(s, "tries")
 		return fieldTries, err
+	case "metadata":
+		op.Metadata, err = d.smallInt(s, "metadata")
+		return fieldMetadata, err
 	case "error":
 		op.Error, err = d.text(s, "error", false)
 		return fieldError, err

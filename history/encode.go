@@ -52,6 +52,10 @@ func AppendJSON(dst []byte, op Op) ([]byte, error) {
 		out = append(out, `,"error":`...)
 		out = appendString(out, op.Error)
 	}
+	if op.Metadata != 0 {
+		out = append(out, `,"metadata":`...)
+		out = strconv.AppendInt(out, int64(op.Metadata), 10)
+	}
 	out = append(out, '}')
 	if n := len(out) - start; n >= MaxLine {
 		return dst, fmt.Errorf("encode op %d: %w: %d bytes, limit %d", op.Index, ErrTooLong, n, MaxLine)

@@ -74,6 +74,9 @@ type Op struct {
 	Node    string          `json:"node,omitempty"`  // the node that answered, or that an event is about
 	Tries   int             `json:"tries,omitempty"` // attempts made for this completion, metadata requests included
 	Error   string          `json:"error,omitempty"`
+
+	// Metadata counts those of Tries that asked for metadata.
+	Metadata int `json:"metadata,omitempty"`
 }
 
 // Client reports whether the operation belongs to a client.
