@@ -15,6 +15,7 @@ func allEvents() []Event {
 	return []Event{
 		Term{}, Session{}, LAI{}, Notify{}, Role{}, Advertised{}, Refused{}, Hung{}, HW{}, EpochStart{}, Truncate{},
 		Recovery{}, Ready{}, Txn{}, Fault{}, Obeyed{}, Node{}, Violation{},
+		Phase{}, Converged{}, Harness{}, Stall{},
 	}
 }
 
