@@ -102,6 +102,10 @@ type Control interface {
 	// (p); ctx's end is passed on to f, which must return soon after. In
 	// simulation f runs at once, inside the kernel.
 	Block(ctx context.Context, name string, f func(ctx context.Context) error) error
+	// Await parks the calling task (p) until complete is called, once, and
+	// returns its argument: kernel.Await. Complete may be called by whoever
+	// reports events, on any goroutine in real time. The error is ctx.Err().
+	Await(ctx context.Context, name string, start func(complete func(any))) (any, error)
 }
 
 // Node is a process for the harness, not for node code. All calls are made by
