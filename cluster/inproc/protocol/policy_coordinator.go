@@ -28,14 +28,22 @@ type CoordinatorPolicy struct {
 	// Dropped by s9-no-compare-and-set.
 	CompareAndSetLAI bool `json:"compare_and_set_lai"`
 	// ReelectRestarted elects a restarted leader again, at a higher leader epoch,
-	// even on the same server (rule S1).
+	// even on the same server (rule S1). Dropped by restarted-leader-kept.
 	ReelectRestarted bool `json:"reelect_restarted"`
+	// SeeBounce tells registrations apart by their czxid, so that a tablet that
+	// restarted unseen is told its replicas again (section 2). Dropped by
+	// bounce-unseen.
+	SeeBounce bool `json:"see_bounce"`
+	// SilentUntilConfirmed has a new coordinator say nothing of a bucket whose
+	// standing leader it has not confirmed yet; "no leader" at an unchanged leader
+	// epoch is never sent (section 2). Dropped by failover-withholds-serving-leaders.
+	SilentUntilConfirmed bool `json:"silent_until_confirmed"`
 }
 
 func soundCoordinator() CoordinatorPolicy {
 	return CoordinatorPolicy{
 		WithholdPending: true, BumpEpoch: true, GuardWrites: true, StandbyRefuses: true,
 		KeepPendingOnRPCFailure: true, MatchAckKey: true, ResendNotify: true,
-		CompareAndSetLAI: true, ReelectRestarted: true,
+		CompareAndSetLAI: true, ReelectRestarted: true, SeeBounce: true, SilentUntilConfirmed: true,
 	}
 }

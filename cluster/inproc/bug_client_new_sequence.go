@@ -1,0 +1,16 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// clientNewSequence drops: a write that is tried again is executed at most once.
+func clientNewSequence() Bug {
+	return Bug{
+		Name:     "client-new-sequence",
+		Source:   "PROTOCOL 5: a retry carries the same writer id and sequence",
+		Breaks:   "a write that is tried again is executed at most once",
+		Trigger:  "a reply to a put is lost, another client writes the key, the put is tried again",
+		CaughtBy: "linearizable",
+		Scenario: "lost replies of PutKv on the links of clients",
+		Plant:    func(p *protocol.Policy) { p.Client.SameSequence = false },
+	}
+}

@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// clientOldMetadata drops: a client's view of who leads never goes back to a lower
+// leader epoch.
+func clientOldMetadata() Bug {
+	return Bug{
+		Name:     "client-old-metadata",
+		Source:   "Apache Fluss: the client replaces its cache by any answer",
+		Breaks:   "a client's view of who leads never goes back to a lower leader epoch",
+		Trigger:  "a tablet whose metadata lags answers after one whose metadata does not",
+		CaughtBy: "storms",
+		Scenario: "partition of one tablet from the coordinators, with leader movement",
+		Plant:    func(p *protocol.Policy) { p.Client.CompareMetadata = false },
+	}
+}

@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// lateNoneBeatsLeader drops: in metadata the higher leader epoch wins, and at the
+// same epoch a leader beats none.
+func lateNoneBeatsLeader() Bug {
+	return Bug{
+		Name:     "late-none-beats-leader",
+		Source:   "Apache Fluss: metadata caches let the last write win",
+		Breaks:   "in metadata the higher leader epoch wins, and at the same epoch a leader beats none",
+		Trigger:  "an UpdateMetadata overtaken by its successor",
+		CaughtBy: "converged",
+		Scenario: "reordered and delayed UpdateMetadata under restart",
+		Plant:    func(p *protocol.Policy) { p.Tablet.CompareMetadata = false },
+	}
+}

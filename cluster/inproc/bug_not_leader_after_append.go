@@ -1,0 +1,16 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// notLeaderAfterAppend drops: a write that failed has not happened.
+func notLeaderAfterAppend() Bug {
+	return Bug{
+		Name:     "not-leader-after-append",
+		Source:   "PROTOCOL 5: a refusal after the append is not definite",
+		Breaks:   "a write that failed has not happened",
+		Trigger:  "a leader loses its role between append and acknowledgement",
+		CaughtBy: "linearizable",
+		Scenario: "restart and leader movement under load",
+		Plant:    func(p *protocol.Policy) { p.Tablet.LostAfterAppendIsUnknown = false },
+	}
+}

@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// restartedLeaderKept drops: a restarted leader is elected again, at a higher
+// leader epoch.
+func restartedLeaderKept() Bug {
+	return Bug{
+		Name:     "restarted-leader-kept",
+		Source:   "PROTOCOL 1, rule S1",
+		Breaks:   "a restarted leader is elected again, at a higher leader epoch",
+		Trigger:  "a leader restarts before its session has ended",
+		CaughtBy: "converged",
+		Scenario: "restart of tablets with a long session time-out",
+		Plant:    func(p *protocol.Policy) { p.Coordinator.ReelectRestarted = false },
+	}
+}

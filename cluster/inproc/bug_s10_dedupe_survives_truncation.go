@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// s10DedupeSurvivesTruncation drops: what is remembered of writers is what the log
+// holds.
+func s10DedupeSurvivesTruncation() Bug {
+	return Bug{
+		Name:     "s10-dedupe-survives-truncation",
+		Source:   "PROTOCOL 1, rule S10",
+		Breaks:   "what is remembered of writers is what the log holds",
+		Trigger:  "a follower truncates, then leads, and a retry of what it dropped arrives",
+		CaughtBy: "linearizable",
+		Scenario: "restart of leaders twice in a row, lost replies of PutKv",
+		Plant:    func(p *protocol.Policy) { p.Tablet.DedupeFromLog = false },
+	}
+}

@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// s10DuplicateAtOnce drops: a duplicate is acknowledged only when the original is
+// replicated.
+func s10DuplicateAtOnce() Bug {
+	return Bug{
+		Name:     "s10-duplicate-at-once",
+		Source:   "PROTOCOL 1, rule S10",
+		Breaks:   "a duplicate is acknowledged only when the original is replicated",
+		Trigger:  "a put times out, is tried again, and the leader is lost",
+		CaughtBy: "linearizable",
+		Scenario: "lost replies of PutKv, restart of leaders",
+		Plant:    func(p *protocol.Policy) { p.Tablet.DuplicateWaits = false },
+	}
+}

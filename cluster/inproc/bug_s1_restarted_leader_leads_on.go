@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// s1RestartedLeaderLeadsOn drops: after a restart no server leads at a leader
+// epoch that it knew before.
+func s1RestartedLeaderLeadsOn() Bug {
+	return Bug{
+		Name:     "s1-restarted-leader-leads-on",
+		Source:   "PROTOCOL 1, rule S1",
+		Breaks:   "after a restart no server leads at a leader epoch that it knew before",
+		Trigger:  "a leader restarts and is told its old role again",
+		CaughtBy: "linearizable",
+		Scenario: "restart and power loss of leaders, with slow elections",
+		Plant:    func(p *protocol.Policy) { p.Tablet.RefuseOldLeadership = false },
+	}
+}

@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// s3RevertRefusedISR drops: an ISR that was ever proposed counts until a higher
+// bucket epoch clears it.
+func s3RevertRefusedISR() Bug {
+	return Bug{
+		Name:     "s3-revert-refused-isr",
+		Source:   "PROTOCOL 1, rule S3; Apache Kafka and Apache Fluss revert a refused proposal",
+		Breaks:   "an ISR that was ever proposed counts until a higher bucket epoch clears it",
+		Trigger:  "an AdjustIsr is accepted and its answer is lost",
+		CaughtBy: "linearizable",
+		Scenario: "lost AdjustIsr replies with replication factor 4, partitions",
+		Plant:    func(p *protocol.Policy) { p.Tablet.MaximalISR = false },
+	}
+}

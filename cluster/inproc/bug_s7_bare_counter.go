@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// s7BareCounter drops: an echo confirms reads of the leadership that it was meant
+// for only.
+func s7BareCounter() Bug {
+	return Bug{
+		Name:     "s7-bare-counter",
+		Source:   "PROTOCOL 1, rule S7",
+		Breaks:   "an echo confirms reads of the leadership that it was meant for only",
+		Trigger:  "a leader restarts and hears echoes of its former life",
+		CaughtBy: "linearizable",
+		Scenario: "restart of leaders with heavy delays of FetchLog",
+		Plant:    func(p *protocol.Policy) { p.Tablet.TokenNamesLeadership = false },
+	}
+}

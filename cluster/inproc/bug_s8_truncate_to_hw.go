@@ -1,0 +1,16 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// s8TruncateToHW drops: logs agree below the high watermark.
+func s8TruncateToHW() Bug {
+	return Bug{
+		Name:     "s8-truncate-to-hw",
+		Source:   "PROTOCOL 1, rule S8; Apache Fluss issues 673 and 749",
+		Breaks:   "logs agree below the high watermark",
+		Trigger:  "two quick changes of leader",
+		CaughtBy: "linearizable",
+		Scenario: "restart of leaders twice in a row with delayed fetches",
+		Plant:    func(p *protocol.Policy) { p.Tablet.TruncateByEpoch = false },
+	}
+}

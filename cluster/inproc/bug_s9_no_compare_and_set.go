@@ -1,0 +1,17 @@
+package inproc
+
+import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+
+// s9NoCompareAndSet drops: every change of leader and ISR builds on the one before
+// it.
+func s9NoCompareAndSet() Bug {
+	return Bug{
+		Name:     "s9-no-compare-and-set",
+		Source:   "PROTOCOL 1, rule S9; Apache Fluss issue 3780",
+		Breaks:   "every change of leader and ISR builds on the one before it",
+		Trigger:  "an election and an AdjustIsr of the same bucket at the same time",
+		CaughtBy: "linearizable",
+		Scenario: "restart with lost ZooKeeper replies",
+		Plant:    func(p *protocol.Policy) { p.Coordinator.CompareAndSetLAI = false },
+	}
+}
