@@ -72,7 +72,7 @@ func (o *operation) end(err error) error {
 		err = o.last
 	}
 	if o.last != nil && !errors.Is(err, o.last) {
-		err = fmt.Errorf("%w; last attempt: %v", err, o.last)
+		err = fmt.Errorf("%w; last attempt: %w", err, o.last)
 	}
 	name := o.what + " " + o.path
 	if o.key != "" {
