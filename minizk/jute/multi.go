@@ -1,6 +1,9 @@
 package jute
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // MultiOp is one operation of a multi (create in all its forms, delete,
 // setData, check) or of a multi-read (getData, getChildren).
@@ -23,7 +26,9 @@ func (r *MultiRequest) Encode(e *Encoder) {
 	encodeMultiHeader(e, OpError, true, -1)
 }
 
-// Decode reads the record.
+// Decode reads the record. As in the real server, transactions and reads do
+// not mix, flags must be known ones, and the flags of a create may change the
+// operation that it becomes.
 func (r *MultiRequest) Decode(d *Decoder) {
 	r.Ops = nil
 	for {
@@ -31,25 +36,59 @@ func (r *MultiRequest) Decode(d *Decoder) {
 		if d.Err() != nil || done {
 			return
 		}
-		if !allowedInMulti(op) {
+		if !op.InMulti() && !op.InMultiRead() {
 			d.Fail(fmt.Errorf("invalid type of op in a multi: %d", int32(op)))
+			return
+		}
+		if len(r.Ops) > 0 && r.Ops[0].Op.InMulti() != op.InMulti() {
+			d.Fail(errMixed)
 			return
 		}
 		req := NewRequest(op)
 		req.Decode(d)
+		if c, ok := req.(*CreateRequest); ok && d.Err() == nil {
+			var err error
+			if op, err = createInMulti(op, c); err != nil {
+				d.Fail(err)
+				return
+			}
+		}
 		r.Ops = append(r.Ops, MultiOp{Op: op, Request: req})
 	}
 }
 
-func allowedInMulti(op OpCode) bool {
-	switch op {
-	case OpCreate, OpCreate2, OpCreateTTL, OpCreateContainer, OpDelete, OpSetData, OpCheck,
-		OpGetData, OpGetChildren:
+var errMixed = errors.New("mixing different kinds of ops in a multi")
+
+// createInMulti gives the operation that a create in a multi becomes: a
+// container by its flag, and a createTTL without a TTL flag a plain create.
+func createInMulti(op OpCode, c *CreateRequest) (OpCode, error) {
+	ttl := c.Flags == FlagPersistentTTL || c.Flags == FlagPersistentSequentialTTL
+	if op != OpCreateTTL {
+		if c.Flags < FlagPersistent || c.Flags > FlagPersistentSequentialTTL || ttl {
+			return 0, fmt.Errorf("invalid flag %d of a create in a multi", c.Flags)
+		}
+	} else if !ttl {
+		op = OpCreate
+		c.HasTTL, c.TTL = false, 0
+	}
+	if c.Flags == FlagContainer {
+		op = OpCreateContainer
+	}
+	return op, nil
+}
+
+// InMulti reports whether the operation may stand in a multi.
+func (o OpCode) InMulti() bool {
+	switch o {
+	case OpCreate, OpCreate2, OpCreateTTL, OpCreateContainer, OpDelete, OpSetData, OpCheck:
 		return true
 	default:
 		return false
 	}
 }
+
+// InMultiRead reports whether the operation may stand in a multiRead.
+func (o OpCode) InMultiRead() bool { return o == OpGetData || o == OpGetChildren }
 
 // MultiResult is the answer to one operation of a multi. Err is OK, or the
 // code in an ErrorResponse; Op is then OpError.

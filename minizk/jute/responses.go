@@ -181,14 +181,14 @@ func NewResponse(op OpCode) Record {
 		return &WhoAmIResponse{}
 	case OpMulti, OpMultiRead:
 		return &MultiResponse{}
-	case OpError:
+	case OpError, OpAddWatch:
 		return &ErrorResponse{}
 	case OpSASL:
 		return &SASLRequest{}
 	case OpNotification:
 		return &WatcherEvent{}
 	case OpDelete, OpDeleteContainer, OpCheck, OpPing, OpAuth, OpSetWatches, OpSetWatches2,
-		OpCheckWatches, OpRemoveWatches, OpAddWatch, OpCreateSession, OpCloseSession:
+		OpCheckWatches, OpRemoveWatches, OpCreateSession, OpCloseSession:
 		return &NoBody{}
 	default:
 		return &NoBody{}
