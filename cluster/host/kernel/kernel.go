@@ -165,7 +165,7 @@ func (k *Kernel) runWall() {
 		for i := 0; i < stepsPerLook && k.ready.len() > 0 && len(k.burials) == 0; i++ {
 			k.step(k.take())
 		}
-		if k.ready.len() == 0 && len(k.burials) == 0 && !k.mail.waiting() {
+		if !k.stopped && k.ready.len() == 0 && len(k.burials) == 0 && !k.mail.waiting() {
 			k.rest()
 		}
 	}
@@ -220,7 +220,7 @@ func (k *Kernel) drain() {
 // Close kills every group, unwinds every task, and ends every coroutine. It is
 // called after Run has returned, on any goroutine, once.
 func (k *Kernel) Close() {
-	k.current = nil // a task that ended by Goexit left it set
+	k.current = nil  // a task that ended by Goexit left it set
 	for range 1000 { // a hook may make another group; a bound keeps a bug visible
 		if len(k.groups) == 0 {
 			break
