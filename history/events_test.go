@@ -13,17 +13,36 @@ import (
 
 func allEvents() []Event {
 	return []Event{
-		Term{}, Session{}, LAI{}, Notify{}, Role{}, Advertised{}, Refused{}, Hung{}, HW{}, EpochStart{}, Truncate{},
-		Recovery{}, Ready{}, Txn{}, Fault{}, Obeyed{}, Node{}, Violation{},
-		Phase{}, Converged{}, Harness{}, Stall{},
+		Term{},
+		Session{},
+		LAI{},
+		Notify{},
+		Role{},
+		Advertised{},
+		Refused{},
+		Hung{},
+		HW{},
+		EpochStart{},
+		Truncate{},
+		Recovery{},
+		Ready{},
+		Txn{},
+		Fault{},
+		Obeyed{},
+		Node{},
+		Violation{},
+		Phase{},
+		Converged{},
+		Harness{},
+		Stall{},
 	}
 }
 
 func jsonFields(event Event) []string {
 	var names []string
 	typ := reflect.TypeOf(event)
-	for i := range typ.NumField() {
-		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+	for field := range typ.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}
 	return names
