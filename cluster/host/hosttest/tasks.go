@@ -91,7 +91,11 @@ func foreignContextsRefused(ctx context.Context, b *bench) {
 		require.Panics(b.t, func() { _, _ = b.c.Call(foreign, "a", say("x")) })
 	}
 	var other context.Context
-	b.start(ctx, "a", func(ctx context.Context, _ host.Host) { other = ctx })
+	b.start(ctx, "a", func(ctx context.Context, _ host.Host) {
+		other = ctx
+		b.say("set")
+	})
+	b.until(ctx, "context set", func() bool { return len(b.heard()) == 1 })
 	require.Panics(b.t, func() { _ = b.c.Sleep(other, 0) })
 }
 
