@@ -256,7 +256,9 @@ func (r *replica) applyFetched(b *protocol.FetchedBucket) {
 // echo (rule S7).
 func (r *replica) takeToken(t protocol.ReadToken) {
 	if !r.s.policy.TokenNamesLeadership {
-		r.token = t
+		if t.Round > r.token.Round {
+			r.token = t // the bug compares counters alone
+		}
 		return
 	}
 	if t.LeaderEpoch != r.leaderEpoch {
