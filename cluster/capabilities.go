@@ -47,6 +47,12 @@ type Leaders interface {
 	Bucket(ctx context.Context, table string, bucket int) (leader NodeID, followers []NodeID, err error)
 }
 
+// CoordinatorDialer opens connections whose DDL goes to one given coordinator,
+// whoever leads: what a client does that never heard of a change of leadership.
+type CoordinatorDialer interface {
+	DialCoordinator(ctx context.Context, client, coordinator NodeID) (Conn, error)
+}
+
 // RecoverySlower changes how long recoveries take. PerBucket is the extra time
 // of a KV tablet's restore inside activation (the storm's window), Log that of
 // a server's log recovery before it registers.

@@ -1,11 +1,11 @@
-// Package harness runs tests: it owns the plan, the run loop, the generators
-// and the schedule of faults. It works for anyone's system that implements
-// cluster.Cluster.
+// Package harness runs tests: it owns the plan, the run loop, the recorder and
+// the schedule of faults. It works for anyone's system that implements
+// cluster.Cluster. The run loop, the clients, the nemesis and the observers are
+// tasks of one Host, the control node, so that a simulated world owns their time.
 package harness
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"time"
 
@@ -18,8 +18,8 @@ import (
 )
 
 // Completion is what a client returns for an operation: the value that the
-// history stores, who answered, and how many attempts it took. Attempts count
-// whether or not there is an error.
+// history stores (nil keeps the invocation's), who answered, and how many
+// attempts it took. Attempts count whether or not there is an error.
 type Completion struct {
 	Value    any
 	Attempts cluster.Attempts
@@ -27,40 +27,51 @@ type Completion struct {
 
 // Client does one process's operations. Invoke returns nil for Ok; a definite
 // error (cluster.IsDefinite) for Fail; any other for Info, except that a read
-// that failed is Fail (see Workload.ReadOnly). The run loop alone decides.
+// that failed is Fail (see Workload.ReadOnly). The run loop alone decides. After
+// an Info the client is closed and its process never comes back.
 type Client interface {
 	Invoke(ctx context.Context, op history.Op) (Completion, error)
 	Close(ctx context.Context) error
 }
 
 // Nemesis injects one kind of fault. Invoke carries out one schedule entry, from
-// its injection to its heal, and returns what it did for the history. Heal ends
+// its injection to its heal, tells the window when each happens, and returns
+// what it did for the history. When ctx ends it heals and returns. Heal ends
 // whatever the nemesis may have left; it may be called at any time, repeatedly.
 type Nemesis interface {
-	Invoke(ctx context.Context, e Entry) (any, error)
+	Invoke(ctx context.Context, e Entry, w *Window) (any, error)
 	Heal(ctx context.Context) error
 }
 
 // Generator is a pure description of what comes next: no clock, no sleep, no
 // block. The loop asks Next for the next step and tells Update what happened;
-// both return nothing but values, and every draw comes from Context.Rand.
+// both return nothing but values, and every draw comes from Context.Rand. Update
+// is told of the invocations and of the completions of clients.
 type Generator interface {
 	Next(c Context) Step
 	Update(c Context, op history.Op)
 }
 
-// Context is what a generator may know: the time since the start, the free
-// processes, and a stream of its own.
+// Context is what a generator may know: the time since the start of the phase,
+// the processes, and a stream of its own.
 type Context struct {
 	Time time.Duration
-	Free []history.Process // sorted, not empty when Next is asked for an operation
-	All  []history.Process
-	Rand *rand.Rand
+	// Free are the processes without an open operation, in the order of their
+	// workers. Next is asked only when there is one.
+	Free []history.Process
+	// All are all processes, by worker. A process that ended in Info is replaced,
+	// in the same place, by its number plus Workers.
+	All     []history.Process
+	Workers int
+	Rand    *rand.Rand
 }
 
+// Worker is the place of a process among the workers. It outlives the process.
+func (c Context) Worker(p history.Process) int { return int(p) % c.Workers }
+
 // Step is a generator's answer. Exactly one of the forms holds: an operation to
-// invoke now (Op.Process set to one of Free); Pending, with a time at which to ask again
-// at the latest (zero: when something completes); or Done.
+// invoke now (Op.Process set to one of Free); Pending, with a time at which to ask
+// again at the latest (zero: when something completes); or Done, for good.
 type Step struct {
 	Op      history.Op
 	Pending bool
@@ -78,14 +89,17 @@ type Workload struct {
 	Setup func(ctx context.Context, env Env) error
 	// Open makes the client of one process.
 	Open func(ctx context.Context, env Env, p history.Process) (Client, error)
-	// Generator is the load; Final runs after every fault is healed.
+	// Extra is how many processes the workload needs beside Options.Concurrency,
+	// for tail scanners and other observers; nil means none. They are the last
+	// workers, see gen.Reserve.
+	Extra func(o Options) int
+	// Generator is the load; Final runs after every fault is healed and may be
+	// nil. Final is asked for when the load has ended and gets the same value that
+	// Generator returned, so that it knows what was done.
 	Generator func(o Options) Generator
-	Final     func(o Options) Generator
+	Final     func(o Options, load Generator) Generator
 	// ReadOnly tells functions whose failure is Fail whatever the error.
 	ReadOnly func(f string) bool
-	// Background starts tasks beside the load (tail scanners), or is nil. They
-	// end with ctx.
-	Background func(ctx context.Context, env Env) error
 	// Checkers judge the property; the standing ones are added by the test.
 	Checkers func(o Options) []checker.Checker
 }
@@ -97,6 +111,10 @@ type Env struct {
 	Cluster cluster.Cluster
 	Options Options
 	Log     *zap.Logger
+	// Events are what nodes report; a nemesis waits for them.
+	Events *Recorder
+	// Leases keep the promise that a fault ends even if its nemesis is gone.
+	Leases *Leases
 }
 
 // Fault is a value: a kind of fault that a nemesis can inject.
@@ -105,91 +123,48 @@ type Fault struct {
 	Doc  string
 	// Supports says why the cluster cannot have this fault, or nil.
 	Supports func(c cluster.Cluster) error
-	// Draw plans the entries of a run from the fault's own stream; pure.
-	Draw func(o Options, r *rand.Rand) []Entry
+	// Draw plans the entries of a run from the fault's own stream, at least one
+	// in each of its slots; pure. IDs are given by DrawSchedule.
+	Draw func(o Options, r *rand.Rand, slots []Slot) []Entry
 	New  func(env Env) Nemesis
 	// Effects must have been seen for the fault to count as injected.
 	Effects func(o Options) []checker.Effect
 }
 
-// Entry is one fault of a schedule: when, what, whom, how, how long. Schedules
-// are written before the run, can be edited by hand, and are replayed.
-type Entry struct {
-	ID      int             `json:"id"`
-	Fault   string          `json:"fault"`
-	Trigger Trigger         `json:"trigger"`
-	Target  Target          `json:"target"`
-	Params  json.RawMessage `json:"params,omitempty"` // the fault's own
-	// Lease bounds the fault's duration in any case.
-	Lease time.Duration `json:"lease"`
-}
-
-// Trigger says when an entry starts. At is a time since the start of the load;
-// Ops a number of completed client operations; Event an observer event. All
-// that are set must hold; events count only after the others hold.
-type Trigger struct {
-	At    time.Duration     `json:"at,omitempty"`
-	Ops   int               `json:"ops,omitempty"`
-	Event string            `json:"event,omitempty"`
-	Where map[string]string `json:"where,omitempty"` // fields of the event, as text
-	// AfterFault starts the entry when the entry with this ID has ended.
-	AfterFault *int `json:"after_fault,omitempty"`
-}
-
-// Target selects nodes by role at the moment of injection.
-type Target struct {
-	// Who is one of: coordinator-leader, standby, coordinators, tablet, tablets,
-	// bucket-leader, bucket-followers, minority, majority, all, node.
-	Who    string           `json:"who"`
-	Count  int              `json:"count,omitempty"` // how many of them, 0 = one, -1 = all
-	Nodes  []cluster.NodeID `json:"nodes,omitempty"` // for who = node
-	Table  string           `json:"table,omitempty"` // for bucket-…
-	Bucket int              `json:"bucket,omitempty"`
-}
-
-// Options are the knobs of a test that workloads and faults draw from. They
-// stand, fully resolved, in test.json.
-type Options struct {
-	Seed           uint64        `json:"seed"`
-	TimeLimit      time.Duration `json:"time_limit"`
-	Rate           float64       `json:"rate"` // operations per second, 0 = as fast as the clients go
-	Concurrency    int           `json:"concurrency"`
-	Coordinators   int           `json:"coordinators"`
-	Tablets        int           `json:"tablets"`
-	Replication    int           `json:"replication"`
-	MinISR         int           `json:"min_isr"`
-	Buckets        int           `json:"buckets"`
-	Recovery       time.Duration `json:"recovery"`     // a KV tablet's restore inside activation
-	LogRecovery    time.Duration `json:"log_recovery"` // before a tablet registers
-	SessionTimeout time.Duration `json:"session_timeout"`
-	StormLimit     int           `json:"storm_limit"` // refusals of a bucket within 10 s
-	RollOn         string        `json:"roll_on"`     // ready or serving
-	OpTimeout      time.Duration `json:"op_timeout"`
-	Converge       time.Duration `json:"converge"` // how long convergence may take after the last heal
+// Slot is the part of a run that belongs to one fault, so that faults leave
+// each other time to recover. Times are since the start of the load.
+type Slot struct {
+	From, To time.Duration
+	Round    int // how many slots this fault had before
 }
 
 // Test is a fully resolved plan: everything a run needs.
 type Test struct {
-	Name      string
+	// Plan is what test.json holds. Run fills in what follows from the fields
+	// below: workload, faults, options, planned effects.
+	Plan      Plan
 	Options   Options
 	Workload  Workload
 	Faults    []Fault
 	Schedule  []Entry
-	World     string // sim, local, fluss
 	Control   host.Control
-	HostWorld host.World
+	HostWorld host.World // nil where the system under test is not in process
 	Cluster   cluster.Cluster
-	Dir       string // the run's directory; empty: nothing is written
-	Log       *zap.Logger
-	// Progress is told what goes on, for the terminal; may be nil.
+	// Recorder receives what nodes observe; the world must have been made with
+	// its Observe. Nil where nothing observes: Run makes one in Dir.
+	Recorder *Recorder
+	Dir      string // the run's directory; empty: nothing is written
+	Log      *zap.Logger
+	// Progress is told what goes on, for the terminal; may be nil. It is called
+	// by a task of the control node and must not block.
 	Progress func(Progress)
 }
 
 // Progress is a snapshot of a running test.
 type Progress struct {
-	Phase          string // setup, load, heal, converge, final, check
+	Phase          string // setup, load, heal, converge, final, end
 	Time           time.Duration
-	Ok, Fail, Info int
+	Ok, Fail, Info int // completed client operations
 	Open           int
 	Faults         []string // in force
 	Leader         string   // the coordinator in office
