@@ -178,8 +178,13 @@ func (c *Core) gateChanged() {
 // newProcess makes the process of a port, inside its kernel.
 func (p *port) newProcess() *Process {
 	p.incarnations++
+	return p.processOf(p.k.NewGroup(string(p.id)))
+}
+
+// processOf makes the process of a port whose tasks are those of a group.
+func (p *port) processOf(g *kernel.Group) *Process {
 	proc := &Process{
-		Group:  p.k.NewGroup(string(p.id)),
+		Group:  g,
 		port:   p,
 		inc:    p.incarnations,
 		rand:   p.core.stream(fmt.Sprintf("node/%s/%d", p.id, p.incarnations)),
