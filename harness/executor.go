@@ -110,9 +110,10 @@ func (x *executor) entry(ctx context.Context, e Entry) {
 }
 
 // judge tells a nemesis that could not do its work from one that was told to
-// stop, and from one that found nobody to hit.
+// stop, and from one that found nobody to hit, or cannot know whom.
 func (x *executor) judge(ctx context.Context, e Entry, err error) {
-	if err == nil || errors.Is(err, ErrNoTarget) || ctx.Err() != nil && !isPanic(err) {
+	nobody := errors.Is(err, ErrNoTarget) || errors.Is(err, cluster.ErrUnsupported)
+	if err == nil || nobody || ctx.Err() != nil && !isPanic(err) {
 		return
 	}
 	x.rec.problem(history.ProblemNemesis, history.Nemesis, fmt.Errorf("entry %d (%s): %w", e.ID, e.Fault, err))

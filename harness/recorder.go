@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,14 +22,24 @@ type Recorder struct {
 	mu    sync.Mutex
 	clock func() time.Duration // nil until the run begins
 	last  time.Duration
-	ops   []history.Op
-	file  *os.File
+	count int
+	// chunks hold the lines; growing one slice would copy a million of them over
+	// and over while every node waits for the lock.
+	chunks [][]history.Op
+	file   sink // nil: memory only
 	// unwritten holds whole lines that the operating system has not got yet.
 	unwritten []byte
 	written   int64 // bytes of the file, whole lines only
 	err       error
 	closed    bool
 	listeners map[string][]*listener // by the kind of event
+}
+
+// sink is what the recorder needs of a file.
+type sink interface {
+	Write(b []byte) (int, error)
+	Truncate(size int64) error
+	Close() error
 }
 
 type listener struct {
@@ -97,11 +108,11 @@ func (r *Recorder) add(op history.Op, at time.Duration) history.Op {
 		at = r.clock()
 	}
 	r.last = max(r.last, at)
-	op.Time, op.Index = r.last, len(r.ops)
+	op.Time, op.Index = r.last, r.count
 	if r.closed {
 		return op
 	}
-	r.ops = append(r.ops, op)
+	r.keep(op)
 	if r.file == nil || r.err != nil {
 		return op
 	}
@@ -115,6 +126,18 @@ func (r *Recorder) add(op history.Op, at time.Duration) history.Op {
 		r.write()
 	}
 	return op
+}
+
+const chunkOps = 4096
+
+func (r *Recorder) keep(op history.Op) {
+	n := len(r.chunks)
+	if n == 0 || len(r.chunks[n-1]) == chunkOps {
+		r.chunks = append(r.chunks, make([]history.Op, 0, chunkOps))
+		n++
+	}
+	r.chunks[n-1] = append(r.chunks[n-1], op)
+	r.count++
 }
 
 // write hands the lines to the operating system. After a failure nothing more
@@ -178,11 +201,11 @@ func (r *Recorder) On(kind string, f func(op history.Op)) (off func()) {
 	}
 }
 
-// Ops gives what was recorded so far; the slice must not be changed.
+// Ops gives a copy of what was recorded so far.
 func (r *Recorder) Ops() []history.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ops[:len(r.ops):len(r.ops)]
+	return slices.Concat(r.chunks...)
 }
 
 // Close writes the rest and closes the file; whatever is reported later is
