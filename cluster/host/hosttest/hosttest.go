@@ -83,6 +83,8 @@ type bench struct {
 	w     World
 	c     host.Control
 	nodes map[cluster.NodeID]host.Node
+	// visitors counts the nodes that elsewhere has started.
+	visitors int
 
 	mu     sync.Mutex
 	said   []string
