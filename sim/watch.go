@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/fencepost-dev/fencepost/cluster/host/node"
+	"github.com/fencepost-dev/fencepost/cluster/host"
 )
 
 // watch looks, on the wall clock, for a step that does not end: a task that
@@ -29,7 +29,7 @@ func (w *World) watch() (stop func()) {
 			}
 			now := w.k.Steps()
 			if now == last {
-				w.Find(node.Finding{Detail: fmt.Sprintf("a task blocks outside the kernel for more than %v\n%s", w.cfg.Stall, stacks())})
+				w.Find(host.Finding{Detail: fmt.Sprintf("a task blocks outside the kernel for more than %v\n%s", w.cfg.Stall, stacks())})
 				return
 			}
 			last = now

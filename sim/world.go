@@ -51,6 +51,7 @@ type World struct {
 	*node.Core
 	cfg    Config
 	k      *kernel.Kernel
+	zk     *zkSim // nil without ZooKeeper
 	done   bool
 	result error
 	closed bool
@@ -103,7 +104,8 @@ func (w *World) sessions(env node.Env) node.Sessions {
 	if w.cfg.NoZooKeeper {
 		return node.NoSessions{}
 	}
-	return newSessions(env, w.cfg.ZooKeeper)
+	w.zk = newSessions(env, w.cfg.ZooKeeper, w.k)
+	return w.zk
 }
 
 // observe puts the event into the trace and hands it on.
@@ -183,7 +185,7 @@ func (w *World) Close() {
 	w.closed = true
 	w.k.Close()
 	if err := w.CloseSessions(); err != nil {
-		w.Find(node.Finding{At: w.k.Now(), Detail: fmt.Sprintf("close zookeeper: %v", err)})
+		w.Find(host.Finding{At: w.k.Now(), Detail: fmt.Sprintf("close zookeeper: %v", err)})
 	}
 }
 

@@ -142,3 +142,25 @@ type World interface {
 	// ZooKeeper gives the harness's hand on the sessions of a node.
 	ZooKeeper(id cluster.NodeID) SessionControl
 }
+
+// Finding is something that must not happen in any run, whatever the faults: a
+// panic of a node (it crashes, and the run has failed), a task that blocks
+// outside its kernel. Detail holds the stack.
+type Finding struct {
+	Node   cluster.NodeID // empty if it is the world's own
+	At     time.Duration
+	Detail string
+}
+
+// Finder is a World that records findings; those of packages real and sim do.
+// It may be asked from any goroutine, also after the run.
+type Finder interface{ Findings() []Finding }
+
+// Skewer is a Node whose clock can be moved; those of packages real and sim
+// can. Only Host.Now is skewed: timers count the time that passes, as on a
+// machine whose wall clock is set.
+type Skewer interface {
+	// Skew adds jump to the node's clock until the lease ends or Undo is called.
+	// Incarnations that start meanwhile have it too. Skews add up.
+	Skew(ctx context.Context, jump, lease time.Duration) (Undo, error)
+}

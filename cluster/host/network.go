@@ -14,7 +14,8 @@ type Network interface {
 	// Apply sets a rule for the messages that match it.
 	Apply(r Rule, lease time.Duration) Undo
 	// Tap calls f for every message at the gate, before the rules. F must not
-	// park. It serves triggers. The Undo ends it.
+	// park; in real time it is called on the goroutines of the sending nodes. It
+	// serves triggers. The Undo ends it.
 	Tap(f func(p Passing)) Undo
 	// Heal ends every rule.
 	Heal()

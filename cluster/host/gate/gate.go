@@ -23,6 +23,7 @@ type Gate struct {
 	mu    sync.Mutex
 	next  uint64
 	rules atomic.Pointer[[]*rule]
+	edits atomic.Uint64
 	taps  atomic.Pointer[[]*tap]
 }
 
@@ -70,9 +71,19 @@ func (g *Gate) Apply(r host.Rule, lease time.Duration) host.Undo {
 	id := g.next
 	rules := g.alive(now)
 	rules = append(rules, &rule{Rule: clone(r), id: id, until: now + lease})
-	g.rules.Store(&rules)
+	g.store(rules)
 	return func() { g.end(id) }
 }
+
+// store puts new rules in force.
+func (g *Gate) store(rules []*rule) {
+	g.rules.Store(&rules)
+	g.edits.Add(1)
+}
+
+// Edits counts the changes of the rules, the ends of leases apart. A sender that
+// sees the same number as before need not look again at what it holds.
+func (g *Gate) Edits() uint64 { return g.edits.Load() }
 
 // alive is a copy of the rules whose lease runs.
 func (g *Gate) alive(now time.Duration) []*rule {
@@ -84,7 +95,7 @@ func (g *Gate) end(id uint64) {
 	rules := g.alive(g.now())
 	before := len(rules)
 	rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.id == id })
-	g.rules.Store(&rules)
+	g.store(rules)
 	g.mu.Unlock()
 	if len(rules) != before {
 		g.changed()
@@ -94,7 +105,7 @@ func (g *Gate) end(id uint64) {
 // Heal ends every rule.
 func (g *Gate) Heal() {
 	g.mu.Lock()
-	g.rules.Store(&[]*rule{})
+	g.store([]*rule{})
 	g.mu.Unlock()
 	g.changed()
 }

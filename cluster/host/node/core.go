@@ -51,15 +51,7 @@ type Core struct {
 	mu       sync.RWMutex
 	ports    map[cluster.NodeID]*port
 	order    []*port // of their making
-	findings []Finding
-}
-
-// Finding is something that must not happen in any run, whatever the faults: a
-// panic of a node, a blocked kernel.
-type Finding struct {
-	Node   cluster.NodeID
-	At     time.Duration
-	Detail string
+	findings []host.Finding
 }
 
 // NewCore makes the control node's process and no other. Sessions is told the
@@ -88,14 +80,14 @@ func (c *Core) ZooKeeper(id cluster.NodeID) host.SessionControl { return c.sessi
 func (c *Core) CloseSessions() error { return c.sessions.Close() }
 
 // Findings lists what went wrong in the nodes so far.
-func (c *Core) Findings() []Finding {
+func (c *Core) Findings() []host.Finding {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return append([]Finding(nil), c.findings...)
+	return append([]host.Finding(nil), c.findings...)
 }
 
 // Find records a finding.
-func (c *Core) Find(f Finding) {
+func (c *Core) Find(f host.Finding) {
 	c.mu.Lock()
 	c.findings = append(c.findings, f)
 	c.mu.Unlock()
@@ -162,7 +154,7 @@ func (c *Core) observe(id cluster.NodeID, e history.Event) {
 // Panicked is the OnPanic of every kernel of the world.
 func (c *Core) Panicked(g *kernel.Group, p kernel.Panic) {
 	id := cluster.NodeID(g.Name())
-	c.Find(Finding{Node: id, At: c.cfg.Now(), Detail: p.Error()})
+	c.Find(host.Finding{Node: id, At: c.cfg.Now(), Detail: p.Error()})
 	c.observe(id, history.Node{Node: string(id), State: history.NodePanicked, Error: p.Error()})
 }
 
@@ -171,7 +163,7 @@ func (c *Core) gateChanged() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, p := range c.order {
-		p.k.Post(kernel.Func(p.release))
+		p.k.Post(kernel.Func(p.reconsider))
 	}
 }
 

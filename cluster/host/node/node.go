@@ -22,7 +22,10 @@ type Node struct {
 	hold  host.Undo     // of its ZooKeeper gate
 }
 
-var _ host.Node = (*Node)(nil)
+var (
+	_ host.Node   = (*Node)(nil)
+	_ host.Skewer = (*Node)(nil)
+)
 
 // ID names the node.
 func (n *Node) ID() cluster.NodeID { return n.port.id }
@@ -159,4 +162,25 @@ func (n *Node) endPause() {
 		n.hold()
 		n.hold = nil
 	}
+}
+
+// Skew adds to the node's clock until the lease ends or Undo.
+func (n *Node) Skew(ctx context.Context, jump, lease time.Duration) (host.Undo, error) {
+	p := n.port
+	ended := false
+	end := kernel.Func(func() {
+		if !ended {
+			ended = true
+			p.skew -= jump
+		}
+	})
+	err := n.do(ctx, "skew", func(done func(error)) {
+		p.skew += jump
+		p.k.After(lease, end)
+		done(nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() { p.k.Post(end) }, nil
 }

@@ -23,6 +23,9 @@ type port struct {
 	skew         time.Duration
 	disk         *disk
 	sending      []*link // those that hold something, in the order in which they began
+	look         *kernel.Timer
+	lookAt       time.Duration // when look fires; no lease that holds something ends before
+	edits        uint64        // of the gate's rules, at the last look
 }
 
 // link is one direction between two nodes.
@@ -57,7 +60,7 @@ func (l *link) send(c *call, now time.Duration, quiet bool) {
 		l.carry(c, now, gate.Verdict{})
 		return
 	}
-	l.from.release()
+	l.from.release(now)
 	p := c.passing(now)
 	if !quiet {
 		g.Listen(p)
@@ -71,7 +74,7 @@ func (l *link) send(c *call, now time.Duration, quiet bool) {
 	case v.Drop:
 		c.lost()
 	case v.HeldUntil > 0:
-		l.hold(c, v, now)
+		l.hold(c, v)
 	default:
 		l.carry(c, now, v)
 	}
@@ -105,39 +108,61 @@ func (l *link) deliver(c *call, at, now time.Duration) {
 }
 
 // hold keeps a message until the rules let it go on, in order.
-func (l *link) hold(c *call, v gate.Verdict, now time.Duration) {
+func (l *link) hold(c *call, v gate.Verdict) {
 	c.verdict = v
 	if len(l.held) == 0 {
 		l.from.sending = append(l.from.sending, l)
 	}
 	l.held = append(l.held, c)
-	l.from.k.At(max(v.HeldUntil, now), kernel.Func(l.from.release))
+	l.from.lookBy(v.HeldUntil)
 }
 
-// release sends on what is held no longer.
-func (p *port) release() {
-	now := p.core.cfg.Now()
+// lookBy has release called at a time, or earlier.
+func (p *port) lookBy(at time.Duration) {
+	if p.look != nil && p.lookAt <= at {
+		return
+	}
+	p.k.Cancel(p.look)
+	p.lookAt = at
+	p.look = p.k.At(at, kernel.Func(func() { p.release(p.core.cfg.Now()) }))
+}
+
+// reconsider looks at what is held after the rules have changed.
+func (p *port) reconsider() { p.release(p.core.cfg.Now()) }
+
+// release sends on what is held no longer. Between the changes of the rules and
+// the ends of leases it has nothing to do.
+func (p *port) release(now time.Duration) {
+	edits := p.core.gate.Edits()
+	if len(p.sending) == 0 || edits == p.edits && now < p.lookAt {
+		return
+	}
+	p.edits = edits
+	p.k.Cancel(p.look)
+	p.look = nil
 	still := p.sending[:0]
 	for _, l := range p.sending {
-		kept := l.held[:0]
-		for _, c := range l.held {
-			if until := p.core.gate.HeldUntil(c.passing(now)); until > 0 {
-				if until > c.verdict.HeldUntil {
-					c.verdict.HeldUntil = until
-					p.k.At(until, kernel.Func(p.release))
-				}
-				kept = append(kept, c)
-				continue
-			}
-			c.verdict.HeldUntil = 0
-			l.carry(c, now, c.verdict)
-		}
-		clear(l.held[len(kept):])
-		l.held = kept
-		if len(kept) > 0 {
+		if l.release(now) {
 			still = append(still, l)
 		}
 	}
 	clear(p.sending[len(still):])
 	p.sending = still
+}
+
+// release sends on what the link holds no longer, in order, and reports
+// whether anything is left.
+func (l *link) release(now time.Duration) bool {
+	kept := l.held[:0]
+	for _, c := range l.held {
+		if until := l.from.core.gate.HeldUntil(c.passing(now)); until > 0 {
+			l.from.lookBy(until)
+			kept = append(kept, c)
+			continue
+		}
+		l.carry(c, now, c.verdict)
+	}
+	clear(l.held[len(kept):])
+	l.held = kept
+	return len(kept) > 0
 }

@@ -127,7 +127,7 @@ func (w *World) kernel(id cluster.NodeID) *kernel.Kernel {
 		ended := false
 		defer func() {
 			if !ended { // Goexit: a test's requirement failed inside a node
-				w.Find(node.Finding{Node: id, At: w.Now(), Detail: "a task of the node ended its goroutine"})
+				w.Find(host.Finding{Node: id, At: w.Now(), Detail: "a task of the node ended its goroutine"})
 			}
 		}()
 		_ = k.Run() // on the wall clock it ends by Stop alone
@@ -221,7 +221,7 @@ func (w *World) Close() {
 	}
 	w.blocked.Wait()
 	if err := w.CloseSessions(); err != nil {
-		w.Find(node.Finding{At: w.Now(), Detail: fmt.Sprintf("close zookeeper: %v", err)})
+		w.Find(host.Finding{At: w.Now(), Detail: fmt.Sprintf("close zookeeper: %v", err)})
 	}
 }
 
@@ -251,7 +251,7 @@ func (w *World) watch() (stop func()) {
 				now, seen := last[k]
 				last[k] = k.Steps()
 				if seen && now == last[k] && !k.Idle() {
-					w.Find(node.Finding{At: w.Now(), Detail: fmt.Sprintf(
+					w.Find(host.Finding{At: w.Now(), Detail: fmt.Sprintf(
 						"a task blocks outside the kernel for more than %v\n%s", w.cfg.Stall, stacks())})
 					return
 				}
