@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fencepost-dev/fencepost/cluster"
@@ -26,6 +27,7 @@ type fake struct {
 	world host.World
 	nodes []cluster.NodeInfo
 	procs map[cluster.NodeID]host.Node
+	mu    sync.Mutex
 	store map[string][]byte
 	logs  int // records written
 	// Broken, if set, is what each operation does before anything else.
@@ -52,6 +54,8 @@ func (f *fake) serve(_ context.Context, h host.Host) {
 		if err := h.Sleep(ctx, time.Duration(1+h.Rand().IntN(2000))*time.Microsecond); err != nil {
 			return nil, err
 		}
+		f.mu.Lock() // in real time each server has a goroutine of its own
+		defer f.mu.Unlock()
 		if r.value != nil {
 			f.store[r.key] = r.value
 			f.logs++
@@ -186,8 +190,11 @@ func (c *fakeConn) Fetch(
 	if err := c.h.Sleep(ctx, time.Millisecond); err != nil {
 		return nil, 0, 0, cluster.Attempts{}, err
 	}
-	n := min(int64(c.f.logs)-offset, int64(max))
-	return make([]cluster.Record, n), offset + n, int64(c.f.logs), cluster.Attempts{Tries: 1}, nil
+	c.f.mu.Lock()
+	end := int64(c.f.logs)
+	c.f.mu.Unlock()
+	n := min(end-offset, int64(max))
+	return make([]cluster.Record, n), offset + n, end, cluster.Attempts{Tries: 1}, nil
 }
 
 // problemIn reports whether a text names one of the words.

@@ -157,12 +157,31 @@ func (r *run) setup(ctx context.Context) error {
 		if err := r.t.Workload.Setup(bounded, r.env); err != nil {
 			return fmt.Errorf("set up workload %s: %w", r.t.Workload.Name, err)
 		}
+		r.settle(bounded)
 		return nil
 	})
 	if err != nil {
 		r.rec.problem(history.ProblemSetup, -1, err)
 	}
 	return err
+}
+
+// settle waits until the new tables serve, so that the load's first second is
+// like the others. A cluster that does not settle is loaded all the same: the
+// checkers are there to judge it.
+func (r *run) settle(ctx context.Context) {
+	converger, ok := r.t.Cluster.(cluster.Converger)
+	if !ok {
+		return
+	}
+	bounded, cancel := r.t.Control.WithTimeout(ctx, r.t.Options.Converge)
+	defer cancel()
+	for {
+		unmet, err := unconverged(bounded, r, converger)
+		if err == nil && len(unmet) == 0 || r.t.Control.Sleep(bounded, convergePoll) != nil {
+			return
+		}
+	}
 }
 
 // underLoad is everything between the first operation and the last.
