@@ -45,6 +45,7 @@ func Run(t *testing.T, make Maker) {
 		{"calls", callCases()},
 		{"links", linkCases()},
 		{"disk", diskCases()},
+		{"chaos", chaosCases()},
 	} {
 		t.Run(group.name, func(t *testing.T) { runCases(t, make, group.cases) })
 	}
