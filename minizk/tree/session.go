@@ -210,3 +210,14 @@ func (t *Tree) endSession(now int64, s *session) Txn {
 		Paths: paths, Ephemeral: true,
 	}
 }
+
+// Restart is what a server does that comes back with its state: connections
+// are gone, and every session has its whole time-out again.
+func (t *Tree) Restart(now int64) {
+	for _, c := range slices.Sorted(maps.Keys(t.conns)) {
+		t.Disconnect(c)
+	}
+	for _, id := range slices.Sorted(maps.Keys(t.sessions)) {
+		t.touch(now, t.sessions[id])
+	}
+}
