@@ -10,8 +10,7 @@ import (
 // which, and why, in the Info. A Docker that answers and then fails is an error:
 // what was asked for silently being something else would be worse.
 type Auto struct {
-	Docker   Docker
-	Embedded Provider
+	Docker, Embedded Provider
 }
 
 // Start starts the one or the other.

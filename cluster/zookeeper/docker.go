@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,10 @@ func (d Docker) Start(ctx context.Context, c Config) (Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &dockerServer{docker: docker, host: host, image: d.Image, config: c, owner: self()}
+	s := &dockerServer{docker: docker, host: host, image: d.Image, config: c}
+	if !c.Keep {
+		s.owner = self()
+	}
 	if s.image == "" {
 		s.image = DefaultImage
 	}
@@ -59,6 +63,7 @@ func (d Docker) Start(ctx context.Context, c Config) (Server, error) {
 		c.Log.Warn("stale containers stay", zap.Error(err))
 	}
 	if err := s.start(ctx); err != nil {
+		s.config.Keep = false
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	return s, nil
@@ -149,7 +154,7 @@ func (s *dockerServer) start(ctx context.Context) error {
 
 // connectMembers makes the network in which the members of an ensemble meet.
 func (s *dockerServer) connectMembers(ctx context.Context) error {
-	name := fmt.Sprintf("fencepost-zookeeper-%d-%d", s.owner.pid, time.Now().UnixNano())
+	name := fmt.Sprintf("fencepost-zookeeper-%d-%d", os.Getpid(), time.Now().UnixNano())
 	created, err := s.docker.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: "bridge", Labels: s.owner.labels()})
 	if err != nil {
 		return fmt.Errorf("create network for the ensemble: %w", err)
@@ -219,6 +224,10 @@ func (s *dockerServer) explain(ctx context.Context, err error) error {
 			return fmt.Errorf("%w: %s is not on this machine and cannot be pulled; build it with tools/local-images.sh, "+
 				"or use --zookeeper embedded (%w)", ErrImageMissing, s.image, err)
 		}
+	}
+	if strings.Contains(err.Error(), "reaper") {
+		return fmt.Errorf("start zookeeper container: the image of testcontainers' reaper cannot be had; "+
+			"set TESTCONTAINERS_RYUK_DISABLED=true, our containers are removed without it: %w", err)
 	}
 	return fmt.Errorf("start zookeeper container of %s: %w", s.image, err)
 }
@@ -318,6 +327,10 @@ func (s *dockerServer) Close(ctx context.Context) error {
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil
+	}
+	if s.config.Keep {
+		s.closed = true
+		return s.docker.Close()
 	}
 	var errs []error
 	for _, m := range s.members {

@@ -78,6 +78,7 @@ func TestAStartThatIsCancelledLeavesNothing(t *testing.T) {
 
 // ownContainers are those of this process.
 func ownContainers(t *testing.T, docker client.APIClient) []container.Summary {
+	t.Helper()
 	list, err := docker.ContainerList(t.Context(), client.ContainerListOptions{
 		All: true, Filters: make(client.Filters).Add("label", labelPID+"="+strconv.Itoa(os.Getpid())),
 	})

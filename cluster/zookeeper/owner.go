@@ -40,6 +40,9 @@ func self() owner {
 }
 
 func (o owner) labels() map[string]string {
+	if o.pid == 0 {
+		return map[string]string{labelKind: kindZooKeeper}
+	}
 	return map[string]string{
 		labelKind: kindZooKeeper, labelPID: strconv.Itoa(o.pid), labelStart: o.start, labelBoot: o.boot, labelHost: o.host,
 	}

@@ -96,7 +96,10 @@ type Config struct {
 	// in production. Without it a kill of the server loses nothing either, as
 	// the operating system lives on.
 	ForceSync bool
-	Log       *zap.Logger
+	// Keep leaves the containers running after Close, for a look at them. They
+	// have no owner then: no later run removes them either.
+	Keep bool
+	Log  *zap.Logger
 }
 
 // DefaultImage is the image of Docker's servers.
@@ -143,7 +146,7 @@ func Parse(spec, image string) (Provider, error) {
 		return Embedded{}, nil
 	}
 	var e External
-	for _, address := range strings.Split(spec, ",") {
+	for address := range strings.SplitSeq(spec, ",") {
 		address = strings.TrimSpace(address)
 		host, port, err := net.SplitHostPort(address)
 		if err != nil || host == "" || port == "" {

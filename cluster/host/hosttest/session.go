@@ -120,10 +120,10 @@ func (b *bench) waits(ctx context.Context, w host.Watch) host.WatchEvent {
 	return e
 }
 
-// txns are the transactions reported of a node.
-func (b *bench) txns(id cluster.NodeID) []history.Txn {
+// txns are the transactions reported of the control node.
+func (b *bench) txns() []history.Txn {
 	var all []history.Txn
-	for _, e := range b.seenOf(id) {
+	for _, e := range b.seenOf(controlID) {
 		if txn, ok := e.(history.Txn); ok {
 			all = append(all, txn)
 		}
@@ -321,7 +321,7 @@ func zkOrder(ctx context.Context, b *bench) {
 
 func zkReports(ctx context.Context, b *bench) {
 	z := b.zookeeper(ctx)
-	before := len(b.txns(controlID))
+	before := len(b.txns())
 	name, zxid, err := z.Create(ctx, z.root+"/m-", nil, host.EphemeralSequential)
 	require.NoError(b.t, err)
 	a := z.make(ctx, "/a")
@@ -337,7 +337,7 @@ func zkReports(ctx context.Context, b *bench) {
 	require.ErrorIs(b.t, err, host.ErrNoNode)
 	require.NoError(b.t, z.Close(ctx))
 
-	txns := b.txns(controlID)[before:]
+	txns := b.txns()[before:]
 	require.Len(b.t, txns, 8)
 	last := multi.Zxid
 	for i, want := range []history.Txn{

@@ -166,7 +166,7 @@ func zkCutReply(ctx context.Context, b *bench) {
 		require.ErrorIs(b.t, err, host.ErrConnectionLoss, "write %d", i)
 		require.False(b.t, cluster.IsDefinite(err))
 		b.reach(ctx, z, host.Connected, sessionTimeout)
-		txns := b.txns(controlID)
+		txns := b.txns()
 		last := txns[len(txns)-1]
 		require.Empty(b.t, last.Error, "the gate saw that it was committed")
 		require.Positive(b.t, last.Zxid)
@@ -198,7 +198,7 @@ func zkCutRequest(ctx context.Context, b *bench) {
 	data, _, err := z.Get(ctx, z.root)
 	require.NoError(b.t, err)
 	require.Equal(b.t, "0", string(data))
-	txns := b.txns(controlID)
+	txns := b.txns()
 	require.Equal(b.t, "not sent", txns[len(txns)-1].Error)
 	_, err = z.Set(ctx, z.root, []byte("2"), -1)
 	require.NoError(b.t, err, "it cuts once")

@@ -17,6 +17,7 @@ func sessionWatchCases() []testCase {
 		{"an event from before does not fire a watch", zkWatchIsNew},
 		{"a wait for a watch ends with its context", zkWatchContext},
 		{"watches survive a cut", zkWatchesSurvive},
+		{"a watch is seen before newer data, over forty cuts", zkWatchOverCuts},
 	}
 }
 
@@ -93,6 +94,37 @@ func zkWatchBeforeData(ctx context.Context, b *bench) {
 		}
 		require.True(b.t, w.Fired(), "newer data was read before the watch fired")
 	}
+}
+
+// zkWatchOverCuts: a client that is back must renew its watches before it asks
+// anything, else it reads data newer than an event that is still to come, or
+// that never comes.
+func zkWatchOverCuts(ctx context.Context, b *bench) {
+	z := b.zookeeper(ctx)
+	a := z.make(ctx, "/a")
+	b.start(ctx, "writer", func(ctx context.Context, h host.Host) {
+		s, err := h.Dial(ctx, host.SessionOptions{Timeout: sessionTimeout})
+		for err == nil {
+			if _, err = s.Set(ctx, a, nil, -1); err == nil {
+				err = h.Sleep(ctx, 2*time.Millisecond)
+			}
+		}
+	})
+	for range 40 {
+		_, old, w, err := z.GetW(ctx, a)
+		for err != nil { // cut by the hold of the round before
+			b.reach(ctx, z, host.Connected, 2*sessionTimeout)
+			_, old, w, err = z.GetW(ctx, a)
+		}
+		b.w.ZooKeeper(controlID).Hold(10 * time.Millisecond)
+		b.reach(ctx, z, host.Disconnected, sessionTimeout)
+		b.reach(ctx, z, host.Connected, 2*sessionTimeout)
+		_, stat, err := z.Get(ctx, a)
+		require.NoError(b.t, err)
+		require.Greater(b.t, stat.Version, old.Version)
+		require.True(b.t, w.Fired(), "newer data was read before the watch fired")
+	}
+	require.NoError(b.t, b.nodes["writer"].Kill(ctx))
 }
 
 func zkWatchIsNew(ctx context.Context, b *bench) {

@@ -47,7 +47,7 @@ func openLibrary(d *zkDoor, servers []string, timeout time.Duration, log *zap.Lo
 	l := &zkLibrary{conn: conn}
 	// The channel drops events; its end says that the library's loop is gone.
 	gone := func() {
-		for range events { //nolint:revive // nothing but the end is of interest
+		for range events {
 		}
 	}
 	if !d.gate.spawn(gone) {

@@ -237,11 +237,12 @@ func zkError(code jute.Code) error {
 		return host.ErrExpired
 	case jute.BadArguments:
 		return host.ErrBadArguments
+	default:
+		if code <= jute.APIError {
+			return cluster.Definite(code)
+		}
+		return code
 	}
-	if code <= jute.APIError {
-		return cluster.Definite(code)
-	}
-	return code
 }
 
 // handshaken takes the server's answer to a connect, as it is handed over.

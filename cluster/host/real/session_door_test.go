@@ -19,6 +19,7 @@ func (noCond) Broadcast() {}
 
 // watched sets a watch by a get, and leaves it armed.
 func watched(t *testing.T, s *script) (w *zkWatch) {
+	t.Helper()
 	client, server := s.open()
 	w = &zkWatch{path: "/a", cond: noCond{}}
 	done := make(chan zkResult, 1)

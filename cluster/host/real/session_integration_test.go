@@ -27,6 +27,7 @@ func TestSessionsConformOverARealZooKeeper(t *testing.T) {
 	servers := realZooKeeper(t)
 	before := goleak.IgnoreCurrent()
 	hosttest.RunSessions(t, func(t *testing.T, o hosttest.Options) hosttest.World {
+		t.Helper()
 		w := NewWorld(Config{Seed: o.Seed, Observe: o.Observe, Log: zap.NewNop(), Sessions: ZooKeeper(servers...)})
 		t.Cleanup(func() {
 			w.Close()

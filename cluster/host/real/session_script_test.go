@@ -34,6 +34,7 @@ type script struct {
 const testSession = 0x1234
 
 func newScript(t *testing.T) *script {
+	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	s := &script{t: t, peers: make(chan net.Conn, 8)}
 	s.gate = newZKGate("coordinator-0", func(e history.Event) {

@@ -245,8 +245,8 @@ func TestDialsAreHeldRefusedAndShut(t *testing.T) {
 		dialed <- err
 	}()
 	select {
-	case <-dialed:
-		t.Fatal("a held dial returned")
+	case err := <-dialed:
+		t.Fatal("a held dial returned", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	hold()
