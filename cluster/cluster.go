@@ -71,6 +71,9 @@ type TableSpec struct {
 	Replication int       `json:"replication"`
 	MinISR      int       `json:"min_isr"`
 	Partitioned bool      `json:"partitioned,omitempty"`
+	// AutoPartitions is how many partitions the cluster itself keeps of a
+	// partitioned table: it goes on creating new ones and drops the oldest.
+	AutoPartitions int `json:"auto_partitions,omitempty"`
 }
 
 // Admin creates and drops tables.
