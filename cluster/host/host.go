@@ -156,11 +156,13 @@ type Finding struct {
 // It may be asked from any goroutine, also after the run.
 type Finder interface{ Findings() []Finding }
 
-// Skewer is a Node whose clock can be moved; those of packages real and sim
-// can. Only Host.Now is skewed: timers count the time that passes, as on a
-// machine whose wall clock is set.
+// Skewer is a Node whose clock can be made wrong; those of packages real and
+// sim can.
 type Skewer interface {
-	// Skew adds jump to the node's clock until the lease ends or Undo is called.
-	// Incarnations that start meanwhile have it too. Skews add up.
-	Skew(ctx context.Context, jump, lease time.Duration) (Undo, error)
+	// Skew makes the node's clock wrong until the lease ends or Undo is called:
+	// Host.Now jumps by jump and then gains rate seconds a second (0.1 runs a
+	// tenth fast, -0.1 slow); timers set meanwhile run at that rate too. At the
+	// end the clock is right again, at once. Incarnations that start meanwhile
+	// have it too. A new skew replaces the one in force.
+	Skew(ctx context.Context, jump time.Duration, rate float64, lease time.Duration) (Undo, error)
 }

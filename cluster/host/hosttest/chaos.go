@@ -15,6 +15,7 @@ import (
 func chaosCases() []testCase {
 	return []testCase{
 		{"a clock is skewed and comes back", clockSkew},
+		{"a clock that runs fast has fast timers", clockRate},
 		{"everything at once", chaos},
 	}
 }
@@ -32,7 +33,7 @@ func clockSkew(ctx context.Context, b *bench) {
 		require.Equal(b.t, fmt.Sprint(want), m.API())
 	}
 	skewed(false)
-	undo, err := n.(host.Skewer).Skew(ctx, time.Hour, time.Hour)
+	undo, err := n.(host.Skewer).Skew(ctx, time.Hour, 0, time.Hour)
 	require.NoError(b.t, err)
 	skewed(true)
 	require.NoError(b.t, n.Kill(ctx))
@@ -43,12 +44,35 @@ func clockSkew(ctx context.Context, b *bench) {
 	undo()
 	b.rest(ctx)
 	skewed(false)
-	_, err = n.(host.Skewer).Skew(ctx, time.Hour, 20*time.Millisecond)
+	_, err = n.(host.Skewer).Skew(ctx, time.Hour, 0, 20*time.Millisecond)
 	require.NoError(b.t, err)
 	skewed(true)
 	b.sleep(ctx, 40*time.Millisecond)
 	skewed(false)
 	require.Less(b.t, b.c.Now(), time.Minute, "the others' clocks stay")
+}
+
+func clockRate(ctx context.Context, b *bench) {
+	n := b.start(ctx, "a", func(_ context.Context, h host.Host) {
+		h.Serve(func(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
+			before := h.Now()
+			err := h.Sleep(ctx, time.Second)
+			b.say(fmt.Sprint(h.Now()-before >= time.Second))
+			return m, err
+		})
+	})
+	_, err := n.(host.Skewer).Skew(ctx, 0, -2, time.Hour)
+	require.Error(b.t, err)
+	undo, err := n.(host.Skewer).Skew(ctx, 0, 9, time.Hour)
+	require.NoError(b.t, err)
+	before := b.c.Now()
+	_, err = b.call(ctx, "a", say("x"), time.Minute)
+	require.NoError(b.t, err)
+	took := b.c.Now() - before
+	require.GreaterOrEqual(b.t, took, 100*time.Millisecond)
+	require.Less(b.t, took, 900*time.Millisecond, "a second of its own is a tenth of ours")
+	require.Equal(b.t, []string{"true"}, b.heard())
+	undo()
 }
 
 // chatty calls all others all the time, and writes what it hears.

@@ -21,6 +21,7 @@ type Group struct {
 	hooks      []*hook
 	onGone     []func()
 	exit       error
+	rate       float64 // of its timers, 0 = 1
 }
 
 // Panic is a panic of a task.
@@ -81,7 +82,7 @@ func (g *Group) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 		panic("host: context of another node or incarnation: " + parent.group.name + " at " + g.name)
 	}
 	c := g.newCtx(parent)
-	at := g.k.clockNow() + d
+	at := g.k.clockNow() + g.pace(d)
 	switch {
 	case c.err != nil || c.hasDeadline && c.deadline <= at:
 	case d <= 0:
@@ -93,6 +94,18 @@ func (g *Group) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 		g.k.schedule(&c.timer, at)
 	}
 	return c, c.cancel
+}
+
+// SetRate has the timers that the group's tasks set from now on run faster
+// than the kernel's clock, if rate is above 1, or slower.
+func (g *Group) SetRate(rate float64) { g.rate = rate }
+
+// pace is the time on the kernel's clock that the group takes for d.
+func (g *Group) pace(d time.Duration) time.Duration {
+	if g.rate == 0 || g.rate == 1 {
+		return d
+	}
+	return time.Duration(float64(d) / g.rate)
 }
 
 // WithCancel derives a context that ends when the function is called.

@@ -34,7 +34,7 @@ func (g *Group) Sleep(ctx context.Context, d time.Duration) error {
 	if c.err != nil {
 		return c.err
 	}
-	g.k.schedule(&t.timer, g.k.clockNow()+max(d, 0))
+	g.k.schedule(&t.timer, g.k.clockNow()+max(g.pace(d), 0))
 	c.addWaiter(t)
 	return t.park("sleep", "")
 }

@@ -55,6 +55,7 @@ func (n *Node) Start(ctx context.Context) error {
 		}
 		proc := p.newProcess()
 		p.proc = proc
+		proc.setRate()
 		n.up.Store(true)
 		proc.OnDead(func() {
 			n.up.Store(false)
@@ -164,18 +165,21 @@ func (n *Node) endPause() {
 	}
 }
 
-// Skew adds to the node's clock until the lease ends or Undo.
-func (n *Node) Skew(ctx context.Context, jump, lease time.Duration) (host.Undo, error) {
+// Skew makes the node's clock wrong until the lease ends or Undo.
+func (n *Node) Skew(ctx context.Context, jump time.Duration, rate float64, lease time.Duration) (host.Undo, error) {
+	if rate <= -1 {
+		return nil, fmt.Errorf("skew %s: rate %v would stop the clock", n.port.id, rate)
+	}
 	p := n.port
-	ended := false
+	mine := &skew{jump: jump, rate: rate}
 	end := kernel.Func(func() {
-		if !ended {
-			ended = true
-			p.skew -= jump
+		if p.skew == mine {
+			p.setSkew(nil)
 		}
 	})
 	err := n.do(ctx, "skew", func(done func(error)) {
-		p.skew += jump
+		mine.since = p.core.cfg.Now()
+		p.setSkew(mine)
 		p.k.After(lease, end)
 		done(nil)
 	})
@@ -183,4 +187,27 @@ func (n *Node) Skew(ctx context.Context, jump, lease time.Duration) (host.Undo, 
 		return nil, err
 	}
 	return func() { p.k.Post(end) }, nil
+}
+
+// skew is what is wrong with a clock.
+type skew struct {
+	jump  time.Duration
+	rate  float64
+	since time.Duration
+}
+
+func (p *port) setSkew(s *skew) {
+	p.skew = s
+	if p.proc != nil {
+		p.proc.setRate()
+	}
+}
+
+// setRate has the process's timers run as fast as its clock.
+func (p *Process) setRate() {
+	rate := 1.0
+	if s := p.port.skew; s != nil {
+		rate += s.rate
+	}
+	p.SetRate(rate)
 }

@@ -20,7 +20,7 @@ type port struct {
 	rand         *rand.Rand               // latencies, and what gates draw
 	proc         *Process                 // nil while down
 	incarnations int
-	skew         time.Duration
+	skew         *skew // nil: the clock is right
 	disk         *disk
 	sending      []*link // those that hold something, in the order in which they began
 	look         *kernel.Timer

@@ -36,8 +36,14 @@ func (p *Process) ID() cluster.NodeID { return p.port.id }
 // Incarnation counts the starts of the node, from 1.
 func (p *Process) Incarnation() int { return p.inc }
 
-// Now is the node's clock: that of the world, plus the node's skew.
-func (p *Process) Now() time.Duration { return p.port.core.cfg.Now() + p.port.skew }
+// Now is the node's clock: that of the world, unless it is skewed.
+func (p *Process) Now() time.Duration {
+	now := p.port.core.cfg.Now()
+	if s := p.port.skew; s != nil {
+		return now + s.jump + time.Duration(s.rate*float64(now-s.since))
+	}
+	return now
+}
 
 // Rand is the incarnation's own stream.
 func (p *Process) Rand() *rand.Rand { return p.rand }
