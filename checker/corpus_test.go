@@ -35,7 +35,13 @@ func corpusCheckers(report history.Report) map[string]Checker {
 				{Overlap: 1},
 			}},
 		}}),
-		"harness": NewHarness(report),
+		"harness":       NewHarness(report),
+		"fencing":       NewFencing(),
+		"single-leader": NewSingleLeader(),
+		"invariants":    NewInvariants(),
+		"convergence":   NewConvergence(),
+		"availability":  NewAvailability(AvailabilityOptions{MaxGap: 2 * time.Second, MaxRecovery: time.Second, Bucket: bucket}),
+		"positions":     NewPositions(),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fencepost-dev/fencepost/history"
@@ -133,8 +134,11 @@ func withData(v Verdict, data any) (Verdict, error) {
 
 // plural writes "1 error", "2 errors".
 func plural(n int, word string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + word
+	case strings.HasSuffix(word, "ch"):
+		word += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, word)
 }
