@@ -107,7 +107,7 @@ func newView(in Input) (view, error) {
 	for _, e := range s.errors {
 		v.Errors = append(v.Errors, errorRow{e.Outcome, e.F, e.Error, seconds(e.First), e.Count})
 	}
-	v.storms(in, s)
+	v.storms(in)
 	for _, draw := range []func(series) (figure, error){latencyPlot, quantilePlot, ratePlot} {
 		if len(s.points) == 0 {
 			break

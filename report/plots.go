@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"image/color"
+	"regexp"
 	"strings"
 	"time"
 
@@ -23,14 +24,14 @@ import (
 // and dark.
 func inks() map[string]color.RGBA {
 	return map[string]color.RGBA{
-		"fg":   {0x01, 0x02, 0x03, 0xff},
-		"ok":   {0x01, 0x02, 0x04, 0xff},
-		"fail": {0x01, 0x02, 0x05, 0xff},
-		"info": {0x01, 0x02, 0x06, 0xff},
-		"p50":  {0x01, 0x02, 0x07, 0xff},
-		"p95":  {0x01, 0x02, 0x08, 0xff},
-		"p99":  {0x01, 0x02, 0x09, 0xff},
-		"band": {0x01, 0x02, 0x0a, 0xff},
+		"fg":        {0x01, 0x02, 0x03, 0xff},
+		"ok":        {0x01, 0x02, 0x04, 0xff},
+		"fail":      {0x01, 0x02, 0x05, 0xff},
+		"info":      {0x01, 0x02, 0x06, 0xff},
+		"p50":       {0x01, 0x02, 0x07, 0xff},
+		"p95":       {0x01, 0x02, 0x08, 0xff},
+		"p99":       {0x01, 0x02, 0x09, 0xff},
+		"band-soft": {0x01, 0x02, 0x0a, 0xff},
 	}
 }
 
@@ -49,7 +50,7 @@ func newPlot(title, y string, end time.Duration) *plot.Plot {
 	ink := inks()["fg"]
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "seconds since the start", y
-	p.BackgroundColor = color.Transparent
+	p.BackgroundColor = nil // the page shows through
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	style := func(size float64, s *draw.TextStyle) {
 		s.Font, s.Font.Size, s.Color = sans, vg.Points(size), ink
@@ -67,6 +68,8 @@ func newPlot(title, y string, end time.Duration) *plot.Plot {
 	return p
 }
 
+var xmlns = regexp.MustCompile(`\s+xmlns(:\w+)?="[^"]*"`)
+
 // drawSVG renders a plot and puts variables in place of the stand-in colours.
 func drawSVG(p *plot.Plot) (template.HTML, error) {
 	canvas := vgsvg.New(vg.Points(plotWidth), vg.Points(plotHeight))
@@ -79,6 +82,9 @@ func drawSVG(p *plot.Plot) (template.HTML, error) {
 	if i := strings.Index(svg, "<svg"); i > 0 {
 		svg = svg[i:] // the XML prologue does not belong inside HTML
 	}
+	// Inline SVG needs no name space, and a page without addresses is easy to
+	// trust.
+	svg = xmlns.ReplaceAllString(svg, "")
 	for name, c := range inks() {
 		svg = strings.ReplaceAll(svg, fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B), "var(--"+name+")")
 	}
@@ -88,7 +94,7 @@ func drawSVG(p *plot.Plot) (template.HTML, error) {
 
 // addBands shades the faults' windows from bottom to top of the plot.
 func addBands(p *plot.Plot, bands []band, low, high float64) error {
-	ink := inks()["band"]
+	ink := inks()["band-soft"]
 	for _, b := range bands {
 		to := max(b.to.Seconds(), b.from.Seconds()+0.05)
 		area, err := plotter.NewPolygon(plotter.XYs{
@@ -100,11 +106,7 @@ func addBands(p *plot.Plot, bands []band, low, high float64) error {
 		if err != nil {
 			return fmt.Errorf("shade fault %s: %w", b.name, err)
 		}
-		faint := ink
-		faint.A = 0x2e
-		// vgsvg writes the alpha as fill-opacity; the colour must not be
-		// premultiplied into another one, so it is an NRGBA.
-		area.Color = color.NRGBA{ink.R, ink.G, ink.B, faint.A}
+		area.Color = ink // the page makes it transparent
 		area.LineStyle.Width = 0
 		p.Add(area)
 	}

@@ -2,14 +2,12 @@ package report
 
 import (
 	"fmt"
-	"slices"
-	"sort"
 	"time"
 
-	"github.com/fencepost-dev/fencepost/history"
+	"github.com/fencepost-dev/fencepost/checker"
 )
 
-// heat is the strip of refusals by bucket and time.
+// heat is the strip of refusals and hangs by bucket and time.
 type heat struct {
 	Rows []heatRow
 	Max  int
@@ -23,40 +21,21 @@ type heatRow struct {
 
 type heatCell struct{ Alpha, Title string }
 
-// heatColumns is how many time cells the strip has.
-const heatColumns = 90
-
-// buildHeat counts refusals and hangs by bucket and time.
-func buildHeat(h history.History, end time.Duration) heat {
-	width := max(end/heatColumns, 100*time.Millisecond)
-	n := int(end/width) + 1
-	counts := map[string][]int{}
-	for _, op := range h.Ops() {
-		if op.Process != history.Observer || op.F != history.KindRefused {
-			continue
-		}
-		if e, err := history.Decode[history.Refused](op); err == nil {
-			if counts[e.Bucket] == nil {
-				counts[e.Bucket] = make([]int, n)
-			}
-			counts[e.Bucket][int(op.Time/width)]++
+// newHeat makes the checker's strip printable.
+func newHeat(strip checker.HeatStrip) heat {
+	out := heat{Cell: seconds(time.Duration(strip.Width))}
+	for _, row := range strip.Cells {
+		for _, n := range row {
+			out.Max = max(out.Max, n)
 		}
 	}
-	out := heat{Cell: seconds(width)}
-	var names []string
-	for name, row := range counts {
-		names = append(names, name)
-		out.Max = max(out.Max, slices.Max(row))
-	}
-	sort.Slice(names, func(i, j int) bool { return naturalLess(names[i], names[j]) })
-	for _, name := range names {
-		row := heatRow{Bucket: name}
-		for i, c := range counts[name] {
-			cell := heatCell{Alpha: "0.04"}
-			if c > 0 {
-				cell.Alpha = fmt.Sprintf("%.2f", 0.2+0.8*float64(c)/float64(out.Max))
+	for b, bucket := range strip.Buckets {
+		row := heatRow{Bucket: bucket}
+		for i, n := range strip.Cells[b] {
+			cell := heatCell{Alpha: "0.04", Title: fmt.Sprintf("%s: %d refusals and hangs from %s", bucket, n, seconds(time.Duration(int64(i)*strip.Width)))}
+			if n > 0 {
+				cell.Alpha = fmt.Sprintf("%.2f", 0.2+0.8*float64(n)/float64(out.Max))
 			}
-			cell.Title = fmt.Sprintf("%s: %d refusals from %s", name, c, seconds(time.Duration(i)*width))
 			row.Cells = append(row.Cells, cell)
 		}
 		out.Rows = append(out.Rows, row)
@@ -65,7 +44,24 @@ func buildHeat(h history.History, end time.Duration) heat {
 }
 
 type stormRow struct {
-	Bucket                                                  string
-	Refusals, Premature, Stale, Lost, NoLeader, Hangs, Peak int
-	Window                                                  string
+	checker.BucketStorms
+	Longest string // the longest window from advertised to admitted
+}
+
+// storms fills in the storm section from the checker's own data.
+func (v *view) storms(in Input) {
+	v.StormSummary = "The storm checker did not judge this run."
+	verdict, ok := find(in.Verdicts, "storms")
+	if !ok {
+		return
+	}
+	v.StormSummary = verdict.Summary
+	var data checker.StormData
+	if !decodeData(verdict, &data) {
+		return
+	}
+	v.Heat = newHeat(data.Heat)
+	for _, b := range data.Buckets {
+		v.StormRows = append(v.StormRows, stormRow{b, seconds(time.Duration(b.Window))})
+	}
 }
