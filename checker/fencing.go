@@ -244,7 +244,7 @@ func (c fencing) write(h history.History, t *timeline, old, newer term, e histor
 func acknowledgedBy(h history.History, e history.Record[history.Txn]) (line int, f string, ok bool) {
 	elements := map[string]bool{}
 	for _, path := range e.Event.Paths {
-		for _, element := range strings.SplitSeq(path, "/") {
+		for element := range strings.SplitSeq(path, "/") {
 			elements[element] = element != ""
 		}
 	}
