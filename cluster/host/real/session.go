@@ -19,6 +19,7 @@ type zkSession struct {
 	state   host.SessionState
 	leaving bool
 	changed host.Cond
+	forget  func() // ends the group's interest in the door
 }
 
 // dialZK opens a session behind the gate and parks until the server has granted
@@ -32,7 +33,7 @@ func dialZK(ctx context.Context, gate *zkGate, servers []string, o host.SessionO
 	if !gate.enter(s.door) {
 		return nil, errZKShut
 	}
-	group.OnDead(s.door.kill)
+	s.forget = group.OnDead(s.door.kill)
 	timeout := o.Timeout
 	if timeout <= 0 {
 		timeout = 10 * time.Second
@@ -60,6 +61,9 @@ func (s *zkSession) moved(state host.SessionState, id int64) {
 		s.id = id
 	}
 	s.changed.Broadcast()
+	if final(state) {
+		s.forget()
+	}
 }
 
 // ID is the session's id.

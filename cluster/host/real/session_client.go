@@ -39,7 +39,7 @@ func openLibrary(d *zkDoor, servers []string, timeout time.Duration, log *zap.Lo
 		}
 	}
 	conn, events, err := zk.Connect(servers, timeout,
-		zk.WithDialer(d.dial), zk.WithHostProvider(&zkServers{}), zk.WithEventCallback(callback),
+		zk.WithDialer(d.dial), zk.WithHostProvider(&zkServers{isShut: d.isShut}), zk.WithEventCallback(callback),
 		zk.WithLogger(zkLog{log.Sugar()}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
@@ -75,12 +75,15 @@ func (l *zkLibrary) close(d *zkDoor) {
 
 // zkServers hands out the servers in turn. It says "wrapped around", which
 // costs a second, only when all have been tried since the last success: so the
-// first reconnect is immediate, and a refused dial cannot spin.
+// first reconnect is immediate, and a refused dial cannot spin. Once the door is
+// shut the library is sent to its dial without delay: there it can be closed.
 type zkServers struct {
+	isShut  func() bool
 	mu      sync.Mutex
 	servers []string
 	next    int
 	tries   int
+	last    bool // the door is known to be shut
 }
 
 // Init takes the list of servers.
@@ -96,8 +99,12 @@ func (s *zkServers) Len() int { return len(s.servers) }
 
 // Next is the server to try now.
 func (s *zkServers) Next() (server string, retryStart bool) {
+	shut := s.isShut()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if shut && !s.last {
+		s.last, s.tries = true, 0
+	}
 	server = s.servers[s.next%len(s.servers)]
 	s.next++
 	s.tries++

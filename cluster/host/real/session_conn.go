@@ -80,7 +80,7 @@ type zkPending struct {
 func (d *zkDoor) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	for {
 		if err := d.gate.awaitDial(d); err != nil {
-			poke(d.refused)
+			d.refuse()
 			return nil, err
 		}
 		raw, err := d.gate.connect(network, address, timeout)
@@ -94,10 +94,22 @@ func (d *zkDoor) dial(network, address string, timeout time.Duration) (net.Conn,
 	}
 }
 
+// refusalTime is how long a refusal takes. In that time the one who closes the
+// library, woken by the first refusal, hands it its last request; the next
+// round of dialing then answers that at once, not after a second.
+const refusalTime = time.Millisecond
+
+func (d *zkDoor) refuse() {
+	poke(d.refused)
+	timer := time.NewTimer(refusalTime)
+	defer timer.Stop()
+	<-timer.C
+}
+
 // admit puts a connection behind the gate; nil if dials are held by now.
 func (d *zkDoor) admit(raw net.Conn) (net.Conn, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if d.shut {
 		return nil, errors.Join(errZKShut, raw.Close())
 	}
@@ -151,8 +163,8 @@ func (c *zkConn) stop() {
 // Close ends the library's use of the stream. As with a socket, what was
 // written before still goes out.
 func (c *zkConn) Close() error {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	if c.closed {
 		return net.ErrClosed
 	}
@@ -186,8 +198,8 @@ func (c *zkConn) Write(p []byte) (int, error) {
 }
 
 func (c *zkConn) breakOff(cause error) error {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	c.fail(cause)
 	return cause
 }
@@ -195,9 +207,9 @@ func (c *zkConn) breakOff(cause error) error {
 // awaitRoom blocks while the send buffer is full.
 func (c *zkConn) awaitRoom() error {
 	for {
-		c.door.mu.Lock()
+		c.door.lock()
 		err, full, deadline := c.err, c.outBytes > zkSendBuffer, c.writeDeadline
-		c.door.mu.Unlock()
+		c.door.unlock()
 		switch {
 		case err != nil:
 			return err
@@ -258,8 +270,8 @@ func (c *zkConn) accept(frame []byte) error {
 // asks for events after the wrong transaction.
 func (c *zkConn) bind(q zkRequest, p *zkPending) error {
 	d := c.door
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if c.err != nil {
 		return c.err
 	}
@@ -287,8 +299,8 @@ func (c *zkConn) bind(q zkRequest, p *zkPending) error {
 }
 
 func (c *zkConn) enqueue(o zkOut) error {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	if c.err != nil {
 		return c.err
 	}
@@ -313,8 +325,8 @@ func (c *zkConn) Read(p []byte) (int, error) {
 // tryRead returns bytes, an error, or the time to look again (zero: only when
 // something happens).
 func (c *zkConn) tryRead(p []byte, v zkView, now time.Time) (int, time.Time, error) {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	if c.err != nil {
 		return 0, time.Time{}, c.err
 	}
@@ -362,8 +374,8 @@ func (c *zkConn) SetDeadline(t time.Time) error {
 
 // SetReadDeadline bounds the present and later reads.
 func (c *zkConn) SetReadDeadline(t time.Time) error {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	c.readDeadline = t
 	poke(c.readable)
 	return nil
@@ -371,8 +383,8 @@ func (c *zkConn) SetReadDeadline(t time.Time) error {
 
 // SetWriteDeadline bounds the present and later writes.
 func (c *zkConn) SetWriteDeadline(t time.Time) error {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	c.writeDeadline = t
 	poke(c.room)
 	return nil

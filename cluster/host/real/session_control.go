@@ -62,9 +62,9 @@ func (c zkControl) expire(how host.ExpireMode) error {
 // expireByInjection sends closeSession on the session's own connection. Its
 // reply is kept from the library, which sees the server hang up.
 func (d *zkDoor) expireByInjection(ctx context.Context) error {
-	d.mu.Lock()
+	d.lock()
 	live := d.live
-	d.mu.Unlock()
+	d.unlock()
 	if live == nil {
 		return errNotConnected
 	}
@@ -87,16 +87,17 @@ func (d *zkDoor) expireByTakeover(ctx context.Context, servers []string) error {
 	release := d.gate.add(&zkRule{holdDials: true}, 2*expireTimeout)
 	defer release()
 	d.breakStrangers(errZKCut)
-	d.mu.Lock()
+	d.lock()
 	id, password, timeout := d.id, d.password, d.timeout
-	d.mu.Unlock()
+	d.unlock()
 	var errs []error
 	for _, server := range servers {
 		zxid, err := closeForeign(ctx, server, id, password, timeout)
 		if err == nil {
-			d.gate.observe(history.Txn{
+			d.gate.report(history.Txn{
 				Node: string(d.gate.node), Session: id, Zxid: zxid, Op: zkOpName(jute.OpCloseSession), Paths: []string{},
 			})
+			d.gate.outbox.flush()
 			return nil
 		}
 		errs = append(errs, err)

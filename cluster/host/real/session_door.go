@@ -26,8 +26,8 @@ import (
 //     next frame written is known to be that call's.
 //
 // All fields below mu are guarded by it, those of its connections and calls
-// too. Nothing that can park or call back is called under it, but post and the
-// observer, which do neither.
+// too. What others are told (events, the node's states, watches and answers)
+// goes through the gate's outbox, in order and under no lock.
 type zkDoor struct {
 	gate    *zkGate
 	post    func(func())
@@ -77,14 +77,26 @@ type zkResult struct {
 }
 
 func newZKDoor(g *zkGate, post func(func()), onNew func(host.SessionState, int64)) *zkDoor {
-	return &zkDoor{
+	d := &zkDoor{
 		gate: g, post: post, onNew: onNew, shutC: make(chan struct{}), refused: make(chan struct{}, 1),
 		conns:      map[*zkConn]struct{}{},
-		watches:    zkWatches{post: post, armed: map[zkWatchKey][]*zkWatch{}},
 		renewing:   map[zkWatchKey]struct{}{},
 		ephemerals: map[string]struct{}{},
 	}
+	d.watches = zkWatches{tell: d.tell, armed: map[zkWatchKey][]*zkWatch{}}
+	return d
 }
+
+func (d *zkDoor) lock() { d.mu.Lock() }
+
+// unlock also sends what was put into the outbox meanwhile.
+func (d *zkDoor) unlock() {
+	d.mu.Unlock()
+	d.gate.outbox.flush()
+}
+
+// tell puts something for the node's loop into the outbox.
+func (d *zkDoor) tell(f func()) { d.gate.outbox.put(func() { d.post(f) }) }
 
 // final reports whether a state is the last one.
 func final(s host.SessionState) bool { return s == host.Expired || s == host.Closed }
@@ -92,14 +104,14 @@ func final(s host.SessionState) bool { return s == host.Expired || s == host.Clo
 // identity is the session's id, and whether the session may still be alive for
 // this node.
 func (d *zkDoor) identity() (id int64, alive bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	return d.id, !final(d.state) && !d.killed
 }
 
 func (d *zkDoor) isShut() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	return d.shut
 }
 
@@ -115,9 +127,9 @@ func (d *zkDoor) setState(s host.SessionState) {
 		host.Expired: history.SessionExpired, host.Closed: history.SessionClosed,
 	}
 	if id != 0 {
-		d.gate.observe(history.Session{Node: string(d.gate.node), ID: id, State: names[s]})
+		d.gate.report(history.Session{Node: string(d.gate.node), ID: id, State: names[s]})
 	}
-	d.post(func() { d.onNew(s, id) })
+	d.tell(func() { d.onNew(s, id) })
 	if s != host.Connected {
 		d.failQueue(s)
 	}
@@ -128,8 +140,8 @@ func (d *zkDoor) setState(s host.SessionState) {
 
 // submit takes a call; calls go out in the order in which they came.
 func (d *zkDoor) submit(c *zkCall) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if d.state != host.Connected || d.shut {
 		d.answer(c, nil, notSent(d.state))
 		return
@@ -158,8 +170,8 @@ func (d *zkDoor) next() {
 
 // returned takes what the library said to a call.
 func (d *zkDoor) returned(c *zkCall, v any, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if d.unwritten == c {
 		d.unwritten = nil
 		d.next()
@@ -191,7 +203,8 @@ func (d *zkDoor) answer(c *zkCall, v any, err error) {
 		return
 	}
 	c.answered = true
-	c.complete(zkResult{value: v, zxid: c.zxid, err: err})
+	result := zkResult{value: v, zxid: c.zxid, err: err}
+	d.gate.outbox.put(func() { c.complete(result) })
 }
 
 // failQueue answers the calls that have not reached the stream. The one inside
@@ -261,8 +274,8 @@ func (d *zkDoor) handshaken(c *zkConn, h jute.ConnectResponse) {
 // established is the library's word that it has a session. The node hears of it
 // once the watches are renewed.
 func (d *zkDoor) established() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if d.live != nil && len(d.renewing) == 0 {
 		d.setState(host.Connected)
 	}
@@ -281,9 +294,9 @@ func (d *zkDoor) renewed(keys []zkWatchKey) {
 // expired is the library's word that the server has ended the session, in its
 // callback. The door is shut when it returns.
 func (d *zkDoor) expired() {
-	d.mu.Lock()
+	d.lock()
 	d.setState(host.Expired)
-	d.mu.Unlock()
+	d.unlock()
 	d.shutNow()
 }
 
@@ -304,8 +317,8 @@ func (d *zkDoor) suspend() {
 
 // disconnected is the library's word that it has no connection.
 func (d *zkDoor) disconnected() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	d.live = nil
 	d.suspend()
 }
@@ -313,33 +326,33 @@ func (d *zkDoor) disconnected() {
 // closing ends the session in good order, with the server's help if it can be
 // reached within a second. It blocks.
 func (d *zkDoor) closing() {
-	d.mu.Lock()
+	d.lock()
 	d.leaving = true
-	d.mu.Unlock()
+	d.unlock()
 	d.library.close(d)
-	d.mu.Lock()
+	d.lock()
 	d.setState(host.Closed)
-	d.mu.Unlock()
+	d.unlock()
 	d.shutNow()
 }
 
 // kill shuts the door of a dying process: nothing is said to the server.
 func (d *zkDoor) kill() {
-	d.mu.Lock()
+	d.lock()
 	d.killed = true
-	d.mu.Unlock()
+	d.unlock()
 	d.shutNow()
 }
 
 // shutNow lets no byte pass any more and has the library closed elsewhere.
 func (d *zkDoor) shutNow() {
-	d.mu.Lock()
+	d.lock()
 	already := d.shut
 	if !already {
 		d.shut = true
 		close(d.shutC)
 	}
-	d.mu.Unlock()
+	d.unlock()
 	if already {
 		return
 	}
@@ -350,8 +363,8 @@ func (d *zkDoor) shutNow() {
 
 // open starts the library for a new session.
 func (d *zkDoor) open(servers []string, timeout time.Duration, log *zap.Logger) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	library, err := openLibrary(d, servers, timeout, log)
 	d.library = library
 	return err
@@ -364,8 +377,8 @@ func (d *zkDoor) abandon() {
 
 // breakAll breaks every connection.
 func (d *zkDoor) breakAll(cause error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	for _, c := range d.sorted() {
 		c.fail(cause)
 	}
@@ -373,8 +386,8 @@ func (d *zkDoor) breakAll(cause error) {
 
 // breakStrangers breaks the connections that have not got the session yet.
 func (d *zkDoor) breakStrangers(cause error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	for _, c := range d.sorted() {
 		if c != d.live {
 			c.fail(cause)

@@ -30,12 +30,13 @@ var (
 // It offers what TCP can do and nothing else (PROTOCOL 4): inside one stream no
 // frame is dropped, doubled or overtaken.
 //
-// Lock order: a door's lock comes before the gate's. Taps are called under
-// neither, so they may set and end rules.
+// Lock order: a door's lock comes before the gate's. Taps, observers and posts
+// are called under neither, so they may set and end rules.
 type zkGate struct {
 	node    cluster.NodeID
 	observe func(history.Event)
 	log     *zap.Logger
+	outbox  zkOutbox
 	connect func(network, address string, timeout time.Duration) (net.Conn, error)
 
 	mu      sync.Mutex
@@ -46,6 +47,42 @@ type zkGate struct {
 	closed  bool
 	wg      sync.WaitGroup // goroutines of connections, calls and closings
 }
+
+// zkOutbox sends, one after the other and under no lock of the gate's, what was
+// put into it under such a lock. Whoever finds it idle empties it.
+type zkOutbox struct {
+	mu    sync.Mutex
+	items []func()
+	busy  bool
+}
+
+func (o *zkOutbox) put(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.items = append(o.items, f)
+}
+
+func (o *zkOutbox) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.busy {
+		return
+	}
+	o.busy = true
+	for len(o.items) > 0 {
+		items := o.items
+		o.items = nil
+		o.mu.Unlock()
+		for _, f := range items {
+			f()
+		}
+		o.mu.Lock()
+	}
+	o.busy = false
+}
+
+// report puts an event into the outbox.
+func (g *zkGate) report(e history.Event) { g.outbox.put(func() { g.observe(e) }) }
 
 // zkRule is one lease. The zero value of a field does nothing.
 type zkRule struct {
@@ -58,8 +95,7 @@ type zkRule struct {
 	ending                  bool // its Undo has begun
 }
 
-// newZKGate returns an open gate. Observe must be callable from any goroutine
-// and must not call back.
+// newZKGate returns an open gate. Observe must be callable from any goroutine.
 func newZKGate(node cluster.NodeID, observe func(history.Event), log *zap.Logger) *zkGate {
 	return &zkGate{
 		node: node, observe: observe, log: log, connect: net.DialTimeout,

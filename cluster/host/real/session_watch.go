@@ -42,7 +42,7 @@ func watchKinds(t host.WatchType) []zkWatchKind {
 // stream: a reply arms as its last byte is handed over, an event fires
 // likewise. So a watch is never fired by an event from before it was set.
 type zkWatches struct {
-	post  func(func()) // to the node's loop
+	tell  func(func()) // the node's loop
 	armed map[zkWatchKey][]*zkWatch
 }
 
@@ -71,7 +71,7 @@ func (t *zkWatches) fire(e host.WatchEvent) {
 		hit = append(hit, t.armed[key]...)
 		delete(t.armed, key)
 	}
-	t.tell(hit, e.Type)
+	t.hit(hit, e.Type)
 }
 
 // end tells all watches that nobody watches any more.
@@ -81,14 +81,14 @@ func (t *zkWatches) end() {
 		hit = append(hit, list...)
 		delete(t.armed, key)
 	}
-	t.tell(hit, host.NotWatching)
+	t.hit(hit, host.NotWatching)
 }
 
-func (t *zkWatches) tell(hit []*zkWatch, kind host.WatchType) {
+func (t *zkWatches) hit(hit []*zkWatch, kind host.WatchType) {
 	if len(hit) == 0 {
 		return
 	}
-	t.post(func() {
+	t.tell(func() {
 		for _, w := range hit {
 			w.fire(kind)
 		}

@@ -53,8 +53,8 @@ const (
 
 // nextOut looks at the first frame in the queue; it stays there until sent.
 func (c *zkConn) nextOut(v zkView, now time.Time) (zkOut, outState, time.Time) {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	if len(c.out) == 0 {
 		if c.closed {
 			_ = c.raw.Close() // the other goroutine ends by it
@@ -75,9 +75,9 @@ func (c *zkConn) nextOut(v zkView, now time.Time) (zkOut, outState, time.Time) {
 
 // send writes one frame to the wire; false if the stream is broken.
 func (c *zkConn) send(o zkOut) bool {
-	c.door.mu.Lock()
+	c.door.lock()
 	if len(c.out) == 0 { // broken meanwhile
-		c.door.mu.Unlock()
+		c.door.unlock()
 		return true
 	}
 	c.out = c.out[1:]
@@ -86,7 +86,7 @@ func (c *zkConn) send(o zkOut) bool {
 		p.sent = true
 	}
 	poke(c.room)
-	c.door.mu.Unlock()
+	c.door.unlock()
 	if _, err := c.raw.Write(o.frame); err != nil {
 		_ = c.breakOff(fmt.Errorf("write to zookeeper: %w", err))
 		return false
@@ -110,8 +110,8 @@ func (c *zkConn) receiveAll() {
 }
 
 func (c *zkConn) pushIn(in zkIn) {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	if c.err == nil {
 		c.in = append(c.in, in)
 		poke(c.readable)
@@ -127,9 +127,9 @@ func (c *zkConn) arrived(frame []byte, greets bool) error {
 		if err := jute.Unmarshal(frame[4:], &h); err != nil {
 			return fmt.Errorf("decode handshake: %w", err)
 		}
-		c.door.mu.Lock()
+		c.door.lock()
 		c.session = h.SessionID
-		c.door.mu.Unlock()
+		c.door.unlock()
 		c.pushIn(in)
 		return nil
 	}
@@ -149,10 +149,10 @@ func (c *zkConn) arrived(frame []byte, greets bool) error {
 
 // answered takes the reply to a request.
 func (c *zkConn) answered(in zkIn, reply zkReply) error {
-	c.door.mu.Lock()
+	c.door.lock()
 	p := c.pending[reply.Xid]
 	delete(c.pending, reply.Xid)
-	c.door.mu.Unlock()
+	c.door.unlock()
 	if p == nil {
 		return fmt.Errorf("zookeeper answers xid %d, which was not asked", reply.Xid)
 	}
@@ -168,11 +168,11 @@ func (c *zkConn) answered(in zkIn, reply zkReply) error {
 		in.code = code
 		paths = committed(q, code, names)
 	}
-	c.door.mu.Lock()
+	c.door.lock()
 	if p.call != nil {
 		p.call.zxid, p.call.code = reply.Zxid, in.code
 	}
-	c.door.mu.Unlock()
+	c.door.unlock()
 	c.report(q, paths, reply.Zxid, in.code)
 	if p.injected != nil {
 		p.injected <- nil
@@ -218,7 +218,7 @@ func (c *zkConn) report(q zkRequest, paths []string, zxid int64, code jute.Code)
 // emit sends the txn event of a write.
 func (c *zkConn) emit(q zkRequest, paths []string, zxid int64, text string) {
 	d := c.door
-	d.mu.Lock()
+	d.lock()
 	event := history.Txn{
 		Node: string(d.gate.node), Session: c.session, Zxid: zxid, Op: zkOpName(q.op), Paths: paths,
 		Guard: q.guard(), Error: text, Ephemeral: len(paths) > 0,
@@ -239,8 +239,8 @@ func (c *zkConn) emit(q zkRequest, paths []string, zxid int64, text string) {
 		}
 		i++
 	}
-	d.mu.Unlock()
-	d.gate.observe(event)
+	d.gate.report(event)
+	d.unlock()
 }
 
 // handOver notes that the library has all of a frame now. Door.mu is held.
@@ -277,11 +277,11 @@ func (c *zkConn) left() {
 	if c.readers.Add(-1) > 0 {
 		return
 	}
-	c.door.mu.Lock()
+	c.door.lock()
 	pending := c.pending
 	c.pending = map[int32]*zkPending{}
 	delete(c.door.conns, c)
-	c.door.mu.Unlock()
+	c.door.unlock()
 	for _, xid := range slices.Sorted(maps.Keys(pending)) {
 		p := pending[xid]
 		if p.injected != nil {
@@ -301,8 +301,8 @@ func (c *zkConn) left() {
 // inject puts a closeSession into the stream, behind what is queued there. The
 // channel tells when the server has done it, or that the stream broke.
 func (c *zkConn) inject() (<-chan error, error) {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.door.lock()
+	defer c.door.unlock()
 	if c.err != nil {
 		return nil, c.err
 	}
