@@ -10,7 +10,9 @@ import (
 
 func TestSimulatedWorldConforms(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	hosttest.Run(t, func(_ *testing.T, o hosttest.Options) hosttest.World {
+	make := func(_ *testing.T, o hosttest.Options) hosttest.World {
 		return NewWorld(Config{Seed: o.Seed, Observe: o.Observe, NoZooKeeper: true})
-	})
+	}
+	hosttest.Run(t, make)
+	hosttest.RunEnds(t, make)
 }

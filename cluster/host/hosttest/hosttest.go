@@ -5,6 +5,7 @@ package hosttest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +50,26 @@ func Run(t *testing.T, make Maker) {
 	} {
 		t.Run(group.name, func(t *testing.T) { runCases(t, make, group.cases) })
 	}
+}
+
+// RunEnds runs the cases of how a world's Run ends.
+func RunEnds(t *testing.T, make Maker) {
+	t.Helper()
+	end := func(main func(ctx context.Context, c host.Control) error) error {
+		w := make(t, Options{})
+		t.Cleanup(w.Close)
+		return w.Run(t.Context(), main)
+	}
+	mine := errors.New("mine")
+	require.NoError(t, end(func(context.Context, host.Control) error { return nil }))
+	require.ErrorIs(t, end(func(context.Context, host.Control) error { return mine }), mine)
+	require.ErrorIs(t, end(func(_ context.Context, c host.Control) error { c.Exit(mine); return nil }), mine)
+	require.Error(t, end(func(_ context.Context, c host.Control) error { c.Exit(nil); return nil }))
+	require.ErrorContains(t, end(func(context.Context, host.Control) error { panic("ouch") }), "ouch")
+	require.ErrorContains(t, end(func(ctx context.Context, c host.Control) error {
+		c.Go(ctx, "clumsy", func(context.Context) { panic("ouch") })
+		return c.Sleep(ctx, time.Hour)
+	}), "clumsy")
 }
 
 type testCase struct {

@@ -6,6 +6,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -69,6 +70,21 @@ func NewCore(cfg Config, sessions func(Env) Sessions) *Core {
 
 // Control is the control node.
 func (c *Core) Control() host.Control { return c.control }
+
+// OnControlGone calls f if the control node dies: by a panic of one of its
+// tasks, or by Exit. It is called before Run.
+func (c *Core) OnControlGone(f func(error)) {
+	g := c.control.Group
+	g.OnGone(func() {
+		err := g.ExitErr()
+		if err == nil {
+			err = errControlEnded
+		}
+		f(err)
+	})
+}
+
+var errControlEnded = errors.New("the control node ended before its main task")
 
 // Network is the harness's hand on the links.
 func (c *Core) Network() host.Network { return c.gate }

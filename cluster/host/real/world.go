@@ -182,6 +182,7 @@ func (w *World) Run(ctx context.Context, main func(ctx context.Context, c host.C
 	})
 	defer stopListening()
 	w.done, w.result = false, nil
+	w.OnControlGone(w.finish)
 	control.Go(inner, "main", func(ctx context.Context) { w.finish(main(ctx, control)) })
 	err := w.control.Run()
 	w.Close()
