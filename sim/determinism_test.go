@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -232,4 +233,62 @@ func BenchmarkCalls(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+}
+
+// TestTraceCatchesAClockRead plants another: a pause that depends on the wall
+// clock.
+func TestTraceCatchesAClockRead(t *testing.T) {
+	run := func() uint64 {
+		w := NewWorld(Config{NoZooKeeper: true})
+		err := w.Run(t.Context(), func(ctx context.Context, c host.Control) error {
+			for range 10 {
+				if err := c.Sleep(ctx, time.Duration(time.Now().UnixNano()%1000)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		return w.TraceHash()
+	}
+	require.NotEqual(t, run(), run())
+}
+
+// TestMemoryStaysFlat runs an hour of virtual time and looks at the heap.
+func TestMemoryStaysFlat(t *testing.T) {
+	w := NewWorld(Config{NoZooKeeper: true})
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var early, late uint64
+	err := w.Run(t.Context(), func(ctx context.Context, c host.Control) error {
+		for _, id := range []cluster.NodeID{"n0", "n1"} {
+			n := w.NewNode(id, func(ctx context.Context, h host.Host) {
+				echo(ctx, h)
+				for {
+					call, cancel := h.WithTimeout(ctx, 100*time.Millisecond)
+					_, _ = h.Call(call, "n0", text{})
+					cancel()
+					_ = h.Sleep(ctx, 100*time.Millisecond)
+				}
+			})
+			if err := n.Start(ctx); err != nil {
+				return err
+			}
+		}
+		if err := c.Sleep(ctx, 5*time.Minute); err != nil {
+			return err
+		}
+		early = heap()
+		if err := c.Sleep(ctx, time.Hour); err != nil {
+			return err
+		}
+		late = heap()
+		return nil
+	})
+	require.NoError(t, err)
+	require.Less(t, late, early+early/5+200_000, "heap grew from %d to %d bytes", early, late)
 }
