@@ -120,8 +120,8 @@ func (x *executor) judge(ctx context.Context, e Entry, err error) {
 }
 
 func isPanic(err error) bool {
-	var p *PanicError
-	return errors.As(err, &p)
+	_, ok := errors.AsType[*PanicError](err)
+	return ok
 }
 
 func nemesisOp(typ history.Type, f string, value any, err error) history.Op {

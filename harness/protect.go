@@ -47,8 +47,7 @@ func protect(ctx context.Context, h host.Host, f func() error) (err error) {
 // problem records a problem of the harness itself.
 func (r *Recorder) problem(kind string, p history.Process, err error) {
 	detail := err.Error()
-	var panicked *PanicError
-	if errors.As(err, &panicked) {
+	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		kind, detail = history.ProblemPanic, detail+"\n"+string(panicked.Stack)
 	}
 	r.Event(history.Harness{Problem: kind, Detail: detail, Process: p})

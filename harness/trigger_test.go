@@ -102,8 +102,12 @@ func TestTargetsTakeAsManyAsTheyAskFor(t *testing.T) {
 	b := run(t, options(23), func(b *bed) {
 		b.test.Faults = []harness.Fault{bellFault()}
 		for id, target := range []harness.Target{
-			{Who: harness.WhoTablet}, {Who: harness.WhoTablet, Count: 2}, {Who: harness.WhoAny, Count: -1},
-			{Who: harness.WhoMinority}, {Who: harness.WhoMajority}, {Who: harness.WhoNode, Nodes: []cluster.NodeID{"tablet-2"}},
+			{Who: harness.WhoTablet},
+			{Who: harness.WhoTablet, Count: 2},
+			{Who: harness.WhoAny, Count: -1},
+			{Who: harness.WhoMinority},
+			{Who: harness.WhoMajority},
+			{Who: harness.WhoNode, Nodes: []cluster.NodeID{"tablet-2"}},
 		} {
 			b.test.Schedule = append(b.test.Schedule, harness.Entry{ID: id, Fault: "bell", Target: target, Lease: time.Second})
 		}

@@ -50,16 +50,15 @@ func (w *watch) begin(ctx context.Context) {
 // whether the machine keeps up: a late one is recorded as a stall.
 func (w *watch) flush(ctx context.Context) error {
 	h := w.r.t.Control
-	for {
-		due := h.Now() + flushEvery
-		if h.Sleep(ctx, flushEvery) != nil {
-			return nil
-		}
+	due := h.Now() + flushEvery
+	for h.Sleep(ctx, flushEvery) == nil {
 		if late := h.Now() - due; late > stallLimit {
 			w.r.rec.Event(history.Stall{Late: int64(late)})
 		}
 		_ = w.r.rec.Flush() // the loop sees the error and ends the run
+		due = h.Now() + flushEvery
 	}
+	return nil
 }
 
 func (w *watch) term(op history.Op) {

@@ -47,12 +47,10 @@ const (
 func (w *worker) run(ctx context.Context) error {
 	h := w.loop.env.Host
 	for {
-		for !w.full && !w.stop {
-			if err := w.wake.Wait(ctx); err != nil {
-				return nil // the end of the run; the client is closed by finish
-			}
+		for !w.full && !w.stop && ctx.Err() == nil {
+			_ = w.wake.Wait(ctx) // its end is seen by the loop
 		}
-		if w.stop {
+		if !w.full {
 			w.close()
 			return nil
 		}

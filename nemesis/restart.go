@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/fencepost-dev/fencepost/checker"
@@ -138,8 +139,8 @@ func (n *restarter) bounce(
 ) (late []cluster.NodeID, err error) {
 	var ends []func(context.Context) error
 	up := func() {
-		for i := len(ends) - 1; i >= 0; i-- {
-			err = errors.Join(err, ends[i](ctx))
+		for _, end := range slices.Backward(ends) {
+			err = errors.Join(err, end(ctx))
 		}
 		ends = nil
 	}

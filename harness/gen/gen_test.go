@@ -218,8 +218,10 @@ func TestMixKeepsItsShares(t *testing.T) {
 func TestReserveKeepsItsWorkers(t *testing.T) {
 	kinds := []history.Type{history.Ok, history.Info, history.Fail}
 	n := 0
-	l := simulate(t, Reserve(2, Rate(50, always("scan")), Rate(200, always("work"))), loop{workers: 5, limit: 20 * time.Second,
-		answer: func(history.Op) (time.Duration, history.Type) { n++; return 3 * time.Millisecond, kinds[n%3] }})
+	l := simulate(t, Reserve(2, Rate(50, always("scan")), Rate(200, always("work"))), loop{
+		workers: 5, limit: 20 * time.Second,
+		answer: func(history.Op) (time.Duration, history.Type) { n++; return 3 * time.Millisecond, kinds[n%3] },
+	})
 	for _, line := range l.lines {
 		require.Equal(t, line.F == "scan", int(line.Process)%5 >= 3, "process %d", line.Process)
 	}
@@ -287,5 +289,6 @@ func TestASecondRunIsTheSame(t *testing.T) {
 		l := simulate(t, g, loop{workers: 4, limit: 10 * time.Second})
 		return fmt.Sprint(l.lines)
 	}
-	require.Equal(t, run(), run())
+	first := run()
+	require.Equal(t, first, run())
 }

@@ -17,15 +17,11 @@ type reserve struct {
 }
 
 func (g *reserve) Next(c harness.Context) harness.Step {
-	out := Done()
+	out := Wait(0)
 	if mine := g.view(c, true); len(mine.Free) > 0 {
-		s := g.special.Next(mine)
-		if given(s) {
-			return s
+		if out = g.special.Next(mine); given(out) {
+			return out
 		}
-		out = s
-	} else {
-		out = Wait(0)
 	}
 	others := g.view(c, false)
 	if len(others.Free) == 0 {
