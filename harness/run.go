@@ -202,13 +202,13 @@ func (r *run) underLoad(ctx context.Context) error {
 
 	r.phase(history.PhaseHeal)
 	stopFaults()
-	heal, cancel := h.WithTimeout(h.Context(), healAll)
+	heal, cancel := h.WithTimeout(h.Context(), r.patience(ctx, healAll))
 	r.exec.heal(heal)
 	cancel()
 	if err == nil {
 		r.phase(history.PhaseConverge)
-		r.converge()
-		err = r.final(load)
+		r.converge(r.patience(ctx, o.Converge))
+		err = r.final(load, r.patience(ctx, max(finalTime, o.Converge)))
 	}
 	end, cancelEnd := h.WithTimeout(h.Context(), o.OpTimeout+joinGrace+closeTime)
 	defer cancelEnd()
@@ -216,13 +216,23 @@ func (r *run) underLoad(ctx context.Context) error {
 	return err
 }
 
+// hurry bounds each phase after the load once the user has said stop.
+const hurry = 15 * time.Second
+
+func (r *run) patience(ctx context.Context, d time.Duration) time.Duration {
+	if ctx.Err() != nil {
+		return min(d, hurry)
+	}
+	return d
+}
+
 // convergePoll is how often the cluster is asked whether it has recovered.
 const convergePoll = 50 * time.Millisecond
 
 // converge waits until every predicate of a healthy cluster holds, or the time
 // allowed is over, and records which.
-func (r *run) converge() {
-	h, limit := r.t.Control, r.t.Options.Converge
+func (r *run) converge(limit time.Duration) {
+	h := r.t.Control
 	event := history.Converged{Limit: int64(limit)}
 	converger, ok := r.t.Cluster.(cluster.Converger)
 	if !ok {
@@ -264,11 +274,11 @@ func unconverged(ctx context.Context, r *run, c cluster.Converger) ([]history.Un
 }
 
 // final runs the workload's last operations, in bounded time.
-func (r *run) final(load Generator) error {
+func (r *run) final(load Generator, limit time.Duration) error {
 	if r.t.Workload.Final == nil {
 		return nil
 	}
 	r.phase(history.PhaseFinal)
 	h := r.t.Control
-	return r.loop.run(h.Context(), r.t.Workload.Final(r.t.Options, load), max(finalTime, r.t.Options.Converge))
+	return r.loop.run(h.Context(), r.t.Workload.Final(r.t.Options, load), limit)
 }

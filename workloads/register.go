@@ -38,7 +38,7 @@ func register() harness.Workload {
 		Final:     registerFinal,
 		ReadOnly:  func(f string) bool { return f == fRead || f == fFetch },
 		Checkers: func(harness.Options) []checker.Checker {
-			return []checker.Checker{checker.NewLinearizable(checker.DefaultLinearizable())}
+			return []checker.Checker{checker.NewLinearizable(checker.DefaultLinearizable()), checker.NewPositions()}
 		},
 	}
 }
