@@ -3,6 +3,8 @@ package tree
 import (
 	"maps"
 	"slices"
+
+	"github.com/fencepost-dev/fencepost/minizk/jute"
 )
 
 // Counts are the sizes that four-letter words and monitors show.
@@ -87,3 +89,17 @@ func (t *Tree) Watched(c Conn) []string {
 
 // Paths lists all nodes, sorted.
 func (t *Tree) Paths() []string { return slices.Sorted(maps.Keys(t.nodes)) }
+
+// Look gives a node's data, which must not be changed, and its stat.
+func (t *Tree) Look(path string) (data []byte, stat jute.Stat, ok bool) {
+	n := t.node(path)
+	if n == nil {
+		return nil, jute.Stat{}, false
+	}
+	return n.data, n.stat(), true
+}
+
+// Timeouts are the bounds of session time-outs in milliseconds.
+func (t *Tree) Timeouts() (lowest, highest int64) {
+	return t.opts.MinSessionTimeout, t.opts.MaxSessionTimeout
+}
