@@ -2,29 +2,17 @@ package tablet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/fencepost-dev/fencepost/cluster/host"
+	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 	"github.com/fencepost-dev/fencepost/history"
 )
-
-// idsPath is where tablet servers register, each by an ephemeral node named
-// after its id.
-const idsPath = "/fluss/tabletservers/ids"
-
-// registration is the node's payload, as in Fluss.
-type registration struct {
-	Version           int    `json:"version"`
-	Listeners         string `json:"listeners"`
-	RegisterTimestamp int64  `json:"register_timestamp"`
-}
 
 // keepSession opens a session, registers, and does it again when the session has
 // expired. A suspended session changes nothing: rule S7 keeps reads safe and
@@ -69,13 +57,8 @@ func (s *server) awaitEnd(ctx context.Context, session host.Session) bool {
 // by a try whose answer was lost, or that of a former life, which must vanish
 // first: two lives under one name would be taken for one.
 func (s *server) register(ctx context.Context, session host.Session) error {
-	data, err := json.Marshal(registration{
-		Version: 3, Listeners: "FLUSS://" + string(s.h.ID()) + ":0", RegisterTimestamp: int64(s.h.Now() / time.Millisecond),
-	})
-	if err != nil {
-		return fmt.Errorf("encode registration: %w", err)
-	}
-	path := idsPath + "/" + strconv.Itoa(s.cfg.Server)
+	data := protocol.NewTabletNode(s.h.ID(), int64(s.h.Now()/time.Millisecond)).Encode()
+	path := protocol.TabletPath(s.cfg.Server)
 	for session.State() != host.Expired && session.State() != host.Closed {
 		czxid, err := s.tryRegister(ctx, session, path, data)
 		switch {
@@ -102,7 +85,7 @@ func (s *server) tryRegister(ctx context.Context, session host.Session, path str
 	case err == nil:
 		return zxid, nil
 	case errors.Is(err, host.ErrNoNode):
-		if err := ensure(ctx, session, idsPath); err != nil {
+		if err := ensure(ctx, session, protocol.TabletIDsPath); err != nil {
 			return 0, err
 		}
 		return 0, fmt.Errorf("create %s: %w", path, host.ErrNoNode)
