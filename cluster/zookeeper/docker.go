@@ -143,12 +143,36 @@ func (s *dockerServer) start(ctx context.Context) error {
 	}
 	wait, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	if err := s.findHost(wait); err != nil {
+		return fmt.Errorf("start zookeeper server of %s: %w%s", s.image, err, s.lastWords(ctx, 0))
+	}
 	for i, address := range s.Addresses() {
 		if err := awaitWritable(wait, address); err != nil {
 			return fmt.Errorf("start zookeeper server %d of %s: %w%s", i, s.image, err, s.lastWords(ctx, i))
 		}
 	}
 	s.version = version(ctx, s.Addresses()[0])
+	return nil
+}
+
+// findHost settles at which host the ports appear. Testcontainers' guess is
+// wrong in some containers that reach the daemon through a socket; this machine
+// itself is tried beside it then.
+func (s *dockerServer) findHost(ctx context.Context) error {
+	if isLocal(s.host) || os.Getenv("TESTCONTAINERS_HOST_OVERRIDE") != "" || !strings.HasPrefix(s.docker.DaemonHost(), "unix:") {
+		return nil
+	}
+	m, err := s.member(0)
+	if err != nil {
+		return err
+	}
+	host, err := firstWritable(ctx, m.port, s.host, "127.0.0.1")
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = host
 	return nil
 }
 
@@ -264,11 +288,13 @@ func (s *dockerServer) request(i, port int) testcontainers.ContainerRequest {
 
 // bindAddress keeps the port to this machine, where the daemon is on it.
 func bindAddress(host string) netip.Addr {
-	if host == "localhost" || host == "127.0.0.1" {
+	if isLocal(host) {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return netip.IPv4Unspecified()
 }
+
+func isLocal(host string) bool { return host == "localhost" || host == "127.0.0.1" }
 
 func memberName(i int) string { return "zookeeper-" + strconv.Itoa(i) }
 

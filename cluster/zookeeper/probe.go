@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -40,6 +41,35 @@ func awaitWritable(ctx context.Context, address string) error {
 			return fmt.Errorf("%w: %w: %w", ErrNotReady, ctx.Err(), last)
 		}
 	}
+}
+
+// firstWritable is the host at which a session can write first.
+func firstWritable(ctx context.Context, port int, hosts ...string) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		host string
+		err  error
+	}
+	answers := make(chan answer, len(hosts))
+	for _, host := range hosts {
+		go func() { answers <- answer{host, awaitWritable(ctx, net.JoinHostPort(host, strconv.Itoa(port)))} }()
+	}
+	var errs []error
+	found := ""
+	for range hosts {
+		a := <-answers
+		if a.err != nil {
+			errs = append(errs, a.err)
+		} else if found == "" {
+			found = a.host
+			cancel()
+		}
+	}
+	if found == "" {
+		return "", errors.Join(errs...)
+	}
+	return found, nil
 }
 
 // The requests of a probe.
