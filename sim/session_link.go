@@ -5,6 +5,7 @@ import (
 
 	"github.com/fencepost-dev/fencepost/cluster"
 	"github.com/fencepost-dev/fencepost/cluster/host/kernel"
+	"github.com/fencepost-dev/fencepost/history"
 	"github.com/fencepost-dev/fencepost/minizk/jute"
 	"github.com/fencepost-dev/fencepost/minizk/tree"
 )
@@ -164,6 +165,9 @@ func (l *zkLink) close() {
 		return
 	}
 	l.broken = true
+	for _, f := range l.out {
+		l.notDone(f)
+	}
 	l.out, l.in = nil, nil
 	l.zk.k.Cancel(l.outTimer)
 	l.zk.k.Cancel(l.inTimer)
@@ -173,4 +177,33 @@ func (l *zkLink) close() {
 	}
 	l.lastUp = max(l.lastUp, l.zk.k.Now()+l.zk.hop())
 	l.zk.k.At(l.lastUp, kernel.Func(func() { l.zk.server.hungUp(l) }))
+}
+
+// notDone tells the history of a write that never reached the server.
+func (l *zkLink) notDone(f *zkFrame) {
+	if f.kind != zkRequest || !f.op.IsWrite() {
+		return
+	}
+	txn := history.Txn{
+		Node: string(l.gate.node), Op: zkOpName(f.op), Paths: zkPaths(f.req), Guard: zkGuard(f.req), Error: zkNotDone,
+	}
+	if l.client != nil {
+		txn.Session = l.client.id
+	}
+	l.zk.env.Observe(l.gate.node, txn)
+}
+
+// zkNotDone is the error of a history.Txn that never reached the server.
+const zkNotDone = "not sent"
+
+// zkGuard is the path of the first check of a multi.
+func zkGuard(req jute.Record) string {
+	if m, ok := req.(*jute.MultiRequest); ok {
+		for _, o := range m.Ops {
+			if o.Op == jute.OpCheck {
+				return jute.Paths(o.Request)[0]
+			}
+		}
+	}
+	return ""
 }

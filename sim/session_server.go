@@ -58,6 +58,7 @@ func (s *zkServer) accept(l *zkLink) bool {
 // take carries out what arrived on a connection.
 func (s *zkServer) take(l *zkLink, f *zkFrame) {
 	if s.down > 0 || s.links[l.conn] != l {
+		l.notDone(f)
 		return
 	}
 	if f.kind == zkGreeting {

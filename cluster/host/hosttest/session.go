@@ -301,11 +301,14 @@ func zkOrder(ctx context.Context, b *bench) {
 	const tasks = 30
 	versions := make([]int32, tasks)
 	ended, left := b.c.NewCond(), tasks
+	calls := 0 // tasks start in any order
 	for i := range tasks {
 		b.c.Go(ctx, fmt.Sprintf("set-%d", i), func(ctx context.Context) {
+			call := calls
+			calls++
 			stat, err := z.Set(ctx, a, []byte{byte(i)}, -1)
 			if err == nil {
-				versions[i] = stat.Version
+				versions[call] = stat.Version
 			}
 			left--
 			ended.Broadcast()
