@@ -153,6 +153,11 @@ func (x *executor) trigger(ctx context.Context, t Trigger) error {
 			return err
 		}
 	}
+	if t.Gate != nil {
+		if err := x.env.AwaitGate(ctx, *t.Gate); err != nil {
+			return err
+		}
+	}
 	if t.Wait > 0 {
 		return x.env.Host.Sleep(ctx, t.Wait)
 	}

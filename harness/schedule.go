@@ -24,16 +24,32 @@ type Entry struct {
 
 // Trigger says when an entry starts. At is a time since the start of the load;
 // Ops a number of completed client operations; Event an observer event. All
-// that are set must hold; events count only after the others hold.
+// that are set must hold; events and gates count only after the others hold,
+// the gate last.
 type Trigger struct {
 	At    time.Duration
 	Ops   int
 	Event string            // its kind
 	Where map[string]string // fields of the event, as text; "*" matches any
+	// Gate is a message, or a request to ZooKeeper, on its way.
+	Gate *Gate
 	// Wait is how long after all of that the entry starts.
 	Wait time.Duration
 	// AfterFault starts the entry when the entry with this ID has ended.
 	AfterFault *int
+}
+
+// Gate matches what passes a gate of the world: a message between nodes, or a
+// request of a node to ZooKeeper. Empty fields match all.
+type Gate struct {
+	// API is the name of the message, as in NotifyLeaderAndIsr, or zookeeper/ and
+	// an operation, as in zookeeper/multi; zookeeper/* matches any.
+	API  string         `json:"api"`
+	From cluster.NodeID `json:"from,omitempty"`
+	To   cluster.NodeID `json:"to,omitempty"`   // not for ZooKeeper
+	Path string         `json:"path,omitempty"` // a part of a path, for ZooKeeper
+	// Reply waits for the answer on its way back instead of the request.
+	Reply bool `json:"reply,omitempty"`
 }
 
 // Target selects nodes by role at the moment of injection.
@@ -182,6 +198,8 @@ func (e Entry) validate(ids map[int]bool) error {
 		return fmt.Errorf("trigger: at, ops and wait cannot be negative")
 	case t.Event == "" && len(t.Where) > 0:
 		return fmt.Errorf("trigger: where without an event")
+	case t.Gate != nil && (t.Gate.API == "" || t.Gate.Path != "" && !t.Gate.zookeeper()):
+		return fmt.Errorf("trigger: a gate needs an api, and path goes with zookeeper/… only")
 	case t.AfterFault != nil && !ids[*t.AfterFault]:
 		return fmt.Errorf("trigger: after_fault %d is no entry", *t.AfterFault)
 	case !whoKnown(e.Target.Who):

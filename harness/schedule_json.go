@@ -37,6 +37,7 @@ type triggerJSON struct {
 	Ops        int               `json:"ops,omitempty"`
 	Event      string            `json:"event,omitempty"`
 	Where      map[string]string `json:"where,omitempty"`
+	Gate       *Gate             `json:"gate,omitempty"`
 	Wait       words             `json:"wait,omitempty"`
 	AfterFault *int              `json:"after_fault,omitempty"`
 }
@@ -58,7 +59,7 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 
 // MarshalJSON writes durations as words.
 func (t Trigger) MarshalJSON() ([]byte, error) {
-	return json.Marshal(triggerJSON{words(t.At), t.Ops, t.Event, t.Where, words(t.Wait), t.AfterFault})
+	return json.Marshal(triggerJSON{words(t.At), t.Ops, t.Event, t.Where, t.Gate, words(t.Wait), t.AfterFault})
 }
 
 // UnmarshalJSON refuses unknown fields.
@@ -67,7 +68,7 @@ func (t *Trigger) UnmarshalJSON(b []byte) error {
 	if err := strict(b, &in); err != nil {
 		return err
 	}
-	*t = Trigger{time.Duration(in.At), in.Ops, in.Event, in.Where, time.Duration(in.Wait), in.AfterFault}
+	*t = Trigger{time.Duration(in.At), in.Ops, in.Event, in.Where, in.Gate, time.Duration(in.Wait), in.AfterFault}
 	return nil
 }
 

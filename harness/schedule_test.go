@@ -83,20 +83,21 @@ func TestSchedulesSurviveTheFile(t *testing.T) {
 func TestBadSchedulesAreRefusedWithTheReason(t *testing.T) {
 	const head = `{"schema":1,"entries":[`
 	for name, c := range map[string]struct{ text, want string }{
-		"no JSON":        {`{`, "unexpected EOF"},
-		"other schema":   {`{"schema":9,"entries":[]}`, "schema 9"},
-		"trailing":       {`{"schema":1,"entries":[]} {}`, "something follows"},
-		"unknown field":  {head + `{"id":1,"fault":"restart","when":1}]}`, `unknown field "when"`},
-		"unknown fault":  {head + `{"id":1,"fault":"meteor","target":{"who":"tablet"},"lease":"1s"}]}`, `unknown fault "meteor"`},
-		"no lease":       {head + `{"id":1,"fault":"restart","target":{"who":"tablet"}}]}`, "lease 0s"},
-		"bad duration":   {head + `{"id":1,"fault":"restart","target":{"who":"tablet"},"lease":"soon"}]}`, `duration "soon"`},
-		"unknown target": {head + `{"id":1,"fault":"restart","target":{"who":"nobody"},"lease":"1s"}]}`, `unknown who "nobody"`},
-		"no nodes":       {head + `{"id":1,"fault":"restart","target":{"who":"node"},"lease":"1s"}]}`, "needs nodes"},
-		"twice":          {head + `{"id":1,"fault":"restart","target":{"who":"any"},"lease":"1s"},{"id":1,"fault":"restart","target":{"who":"any"},"lease":"1s"}]}`, "stands twice"},
-		"after nobody":   {head + `{"id":1,"fault":"restart","trigger":{"after_fault":7},"target":{"who":"any"},"lease":"1s"}]}`, "after_fault 7"},
-		"after itself":   {head + `{"id":1,"fault":"restart","trigger":{"after_fault":1},"target":{"who":"any"},"lease":"1s"}]}`, "back to itself"},
-		"a circle":       {head + `{"id":1,"fault":"restart","trigger":{"after_fault":2},"target":{"who":"any"},"lease":"1s"},{"id":2,"fault":"restart","trigger":{"after_fault":1},"target":{"who":"any"},"lease":"1s"}]}`, "back to itself"},
-		"where alone":    {head + `{"id":1,"fault":"restart","trigger":{"where":{"a":"b"}},"target":{"who":"any"},"lease":"1s"}]}`, "where without an event"},
+		"no JSON":               {`{`, "unexpected EOF"},
+		"other schema":          {`{"schema":9,"entries":[]}`, "schema 9"},
+		"trailing":              {`{"schema":1,"entries":[]} {}`, "something follows"},
+		"unknown field":         {head + `{"id":1,"fault":"restart","when":1}]}`, `unknown field "when"`},
+		"unknown fault":         {head + `{"id":1,"fault":"meteor","target":{"who":"tablet"},"lease":"1s"}]}`, `unknown fault "meteor"`},
+		"no lease":              {head + `{"id":1,"fault":"restart","target":{"who":"tablet"}}]}`, "lease 0s"},
+		"bad duration":          {head + `{"id":1,"fault":"restart","target":{"who":"tablet"},"lease":"soon"}]}`, `duration "soon"`},
+		"unknown target":        {head + `{"id":1,"fault":"restart","target":{"who":"nobody"},"lease":"1s"}]}`, `unknown who "nobody"`},
+		"no nodes":              {head + `{"id":1,"fault":"restart","target":{"who":"node"},"lease":"1s"}]}`, "needs nodes"},
+		"twice":                 {head + `{"id":1,"fault":"restart","target":{"who":"any"},"lease":"1s"},{"id":1,"fault":"restart","target":{"who":"any"},"lease":"1s"}]}`, "stands twice"},
+		"after nobody":          {head + `{"id":1,"fault":"restart","trigger":{"after_fault":7},"target":{"who":"any"},"lease":"1s"}]}`, "after_fault 7"},
+		"after itself":          {head + `{"id":1,"fault":"restart","trigger":{"after_fault":1},"target":{"who":"any"},"lease":"1s"}]}`, "back to itself"},
+		"a circle":              {head + `{"id":1,"fault":"restart","trigger":{"after_fault":2},"target":{"who":"any"},"lease":"1s"},{"id":2,"fault":"restart","trigger":{"after_fault":1},"target":{"who":"any"},"lease":"1s"}]}`, "back to itself"},
+		"a gate without a name": {head + `{"id":1,"fault":"restart","trigger":{"gate":{"path":"x"}},"target":{"who":"any"},"lease":"1s"}]}`, "a gate needs an api"},
+		"where alone":           {head + `{"id":1,"fault":"restart","trigger":{"where":{"a":"b"}},"target":{"who":"any"},"lease":"1s"}]}`, "where without an event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "mine.json")

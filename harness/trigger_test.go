@@ -71,6 +71,9 @@ func TestTriggersStartEntries(t *testing.T) {
 				At: 3500 * time.Millisecond, Event: history.KindFault, Where: map[string]string{"state": "end", "id": "0"},
 			}, Target: any, Lease: time.Second},
 			{ID: 4, Fault: "bell", Trigger: harness.Trigger{Event: history.KindTerm}, Target: any, Lease: time.Second},
+			{ID: 6, Fault: "bell", Trigger: harness.Trigger{
+				At: 7 * time.Second, Gate: &harness.Gate{API: "request", To: "tablet-0"},
+			}, Target: any, Lease: time.Second},
 			{ID: 5, Fault: "bell", Trigger: harness.Trigger{At: time.Hour}, Target: any, Lease: time.Second},
 		}
 	})
@@ -81,6 +84,8 @@ func TestTriggersStartEntries(t *testing.T) {
 	require.InDelta(t, 10*time.Second, at[1], float64(2*time.Second), "2,000 operations at 200 a second")
 	require.Equal(t, 4500*time.Millisecond, at[2])
 	require.Equal(t, 4*time.Second, at[3])
+	require.Greater(t, at[6], 7*time.Second, "the next request to tablet-0")
+	require.Less(t, at[6], 7100*time.Millisecond)
 	require.NotContains(t, at, 4, "no such event came")
 	require.NotContains(t, at, 5, "the load ended first")
 }

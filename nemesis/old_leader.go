@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fencepost-dev/fencepost/checker"
 	"github.com/fencepost-dev/fencepost/cluster"
-	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/harness"
 	"github.com/fencepost-dev/fencepost/history"
 )
@@ -181,32 +179,14 @@ func (n *usurper) successor(ctx context.Context, old cluster.NodeID, lease time.
 const creatorTime = 2 * time.Second
 
 // awaitCreator returns when the coordinator is about to create a partition, or
-// has just been asked to wait for longer than that is worth.
+// when waiting longer is not worth it.
 func (n *usurper) awaitCreator(ctx context.Context, id cluster.NodeID) {
 	if n.env.World == nil {
 		return
 	}
 	_ = within(ctx, n.env, creatorTime, func(ctx context.Context) error {
-		var undo host.Undo
-		_, err := n.env.Host.Await(ctx, "partition creator of "+string(id), func(complete func(any)) {
-			undo = n.env.World.ZooKeeper(id).Tap(func(p host.ZKPassing) {
-				if !p.Reply && createsPartition(p) {
-					complete(nil)
-				}
-			})
-		})
-		if undo != nil {
-			undo()
-		}
-		return err
+		return n.env.AwaitGate(ctx, harness.Gate{API: "zookeeper/multi", From: id, Path: "/partitions/"})
 	})
-}
-
-func createsPartition(p host.ZKPassing) bool {
-	if p.Op != "create" && p.Op != "multi" {
-		return false
-	}
-	return slices.ContainsFunc(p.Paths, func(path string) bool { return strings.Contains(path, "/partitions/") })
 }
 
 // Heal has nothing to do: the leases heal.
