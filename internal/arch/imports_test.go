@@ -50,7 +50,8 @@ func policy() map[string][]string {
 		"workloads":                  append([]string{"checker", "harness", "harness/gen"}, hostAPI...),
 		"report":                     {"history", "checker"},
 		"internal/arch":              {},
-		"cmd/jepsen":                 {"..."},
+		"internal/lab":               {"..."},
+		"cmd/jepsen":                 {"harness", "internal/lab"},
 		"harness/e2e":                {"..."},
 	}
 }

@@ -96,6 +96,11 @@ func checkersOf(p harness.Plan, read history.Report) ([]checker.Checker, error) 
 	return append(
 		w.Checkers(p.Options),
 		checker.NewStorms(storms),
+		checker.NewFencing(),
+		checker.NewSingleLeader(),
+		checker.NewInvariants(),
+		checker.NewConvergence(),
+		checker.NewAvailability(checker.AvailabilityOptions{}),
 		checker.NewCoverage(checker.CoverageOptions{Planned: p.Planned, MinAcknowledged: 1}),
 		checker.NewHarness(read),
 	), nil
