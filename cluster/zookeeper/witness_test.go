@@ -27,7 +27,7 @@ func entry(zxid int64, op jute.OpCode, body func(*jute.Encoder)) []byte {
 	return append(append(b, e.Bytes()...), 'B')
 }
 
-func path(p string) func(*jute.Encoder) {
+func named(p string) func(*jute.Encoder) {
 	return func(e *jute.Encoder) { e.String(p) }
 }
 
@@ -63,17 +63,17 @@ func TestReadLog(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), all, 0o600))
 	}
 	empty := func(*jute.Encoder) {}
-	torn := entry(9, jute.OpDelete, path("/torn"))
+	torn := entry(9, jute.OpDelete, named("/torn"))
 	write("log.3",
-		entry(3, jute.OpSetData, path("/a")),
-		entry(4, jute.OpMulti, multi(part{jute.OpCheck, empty}, part{jute.OpCreate, path("/b")}, part{jute.OpSetData, path("/c")})),
+		entry(3, jute.OpSetData, named("/a")),
+		entry(4, jute.OpMulti, multi(part{jute.OpCheck, empty}, part{jute.OpCreate, named("/b")}, part{jute.OpSetData, named("/c")})),
 		entry(5, jute.OpMulti, multi(part{jute.OpError, code(jute.OK)}, part{jute.OpError, code(jute.BadVersion)},
 			part{jute.OpError, code(jute.RuntimeInconsistency)})),
 		entry(6, jute.OpError, code(jute.NoNode)),
 		entry(7, jute.OpCloseSession, func(e *jute.Encoder) { e.Strings([]string{"/own"}) }),
 		torn[:len(torn)-3])
-	write("log.1", entry(1, jute.OpCreateSession, code(3000)), entry(2, jute.OpCreate, path("/a")),
-		entry(3, jute.OpSetData, path("/a")), make([]byte, 500))
+	write("log.1", entry(1, jute.OpCreateSession, code(3000)), entry(2, jute.OpCreate, named("/a")),
+		entry(3, jute.OpSetData, named("/a")), make([]byte, 500))
 	got, err := ReadLog(dir)
 	require.NoError(t, err)
 	want := []Transaction{
@@ -90,7 +90,7 @@ func TestReadLog(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 
-	bad := entry(8, jute.OpDelete, path("/a"))
+	bad := entry(8, jute.OpDelete, named("/a"))
 	bad[20]++
 	write("log.8", bad)
 	_, err = ReadLog(dir)
