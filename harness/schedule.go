@@ -94,7 +94,8 @@ const (
 
 // DrawSchedule plans a run's faults. The load's time is cut into slots, each
 // fault gets one in every round, in an order drawn anew; what happens in it is
-// the fault's own draw, from its own stream.
+// the fault's own draw, from its own stream. In the first round faults leave each
+// other alone, so that each has its effect; later ones may overlap.
 func DrawSchedule(o Options, faults []Fault) []Entry {
 	if len(faults) == 0 {
 		return nil
@@ -125,8 +126,12 @@ func layout(o Options, faults int) [][]Slot {
 	out := make([][]Slot, faults)
 	for round := range rounds {
 		for place, fault := range r.Perm(faults) {
-			start := from + length*time.Duration(round*faults+place)
-			out[fault] = append(out[fault], Slot{From: start, To: start + length, Round: round})
+			s := Slot{From: from + length*time.Duration(round*faults+place), Round: round}
+			s.To = s.From + length
+			if round > 0 && r.IntN(3) == 0 {
+				s.From -= length / 2 // into the fault before: they meet
+			}
+			out[fault] = append(out[fault], s)
 		}
 	}
 	return out
