@@ -251,7 +251,8 @@ func TestTraceCatchesAClockRead(t *testing.T) {
 		require.NoError(t, err)
 		return w.TraceHash()
 	}
-	require.NotEqual(t, run(), run())
+	first, second := run(), run()
+	require.NotEqual(t, first, second)
 }
 
 // TestMemoryStaysFlat runs an hour of virtual time and looks at the heap.

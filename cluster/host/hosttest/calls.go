@@ -54,10 +54,7 @@ func messagesCopied(ctx context.Context, b *bench) {
 		})
 	})
 	m := say("x", 1)
-	b.c.Go(ctx, "mutate", func(ctx context.Context) {
-		_ = b.c.Sleep(ctx, time.Millisecond)
-		m.Bytes[0] = 50
-	})
+	b.c.Go(ctx, "mutate", func(context.Context) { m.Bytes[0] = 50 }) // runs once Call parks
 	first, err := b.call(ctx, "a", m, time.Second)
 	require.NoError(b.t, err)
 	require.Equal(b.t, byte(1), first.(*word).Bytes[0], "a change after the call was seen")
@@ -94,17 +91,22 @@ func unreachable(ctx context.Context, b *bench) {
 }
 
 func peerDies(ctx context.Context, b *bench) {
-	n := b.start(ctx, "a", echo)
+	n := b.start(ctx, "a", func(_ context.Context, h host.Host) {
+		h.Serve(func(ctx context.Context, _ cluster.NodeID, _ host.Message) (host.Message, error) {
+			b.say("arrived")
+			return nil, h.NewCond().Wait(ctx)
+		})
+	})
 	ended := b.c.NewCond()
 	var errs []error
 	for i := range 5 {
 		b.c.Go(ctx, fmt.Sprintf("caller-%d", i), func(ctx context.Context) {
-			_, err := b.call(ctx, "a", say("park"), time.Minute)
+			_, err := b.call(ctx, "a", say("x"), time.Minute)
 			errs = append(errs, err)
 			ended.Broadcast()
 		})
 	}
-	b.rest(ctx)
+	b.until(ctx, "all arrived", func() bool { return len(b.heard()) == 5 })
 	require.Empty(b.t, errs)
 	require.NoError(b.t, n.Kill(ctx))
 	for len(errs) < 5 {
@@ -119,7 +121,7 @@ func peerDies(ctx context.Context, b *bench) {
 func calleeGoesOn(ctx context.Context, b *bench) {
 	b.start(ctx, "a", func(_ context.Context, h host.Host) {
 		h.Serve(func(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
-			if h.Sleep(ctx, 30*time.Millisecond) == nil {
+			if h.Sleep(ctx, 500*time.Millisecond) == nil {
 				b.say("done")
 			}
 			return m, nil
@@ -174,7 +176,8 @@ func startOrder(ctx context.Context, b *bench) {
 func handlerOutlivesCaller(ctx context.Context, b *bench) {
 	b.start(ctx, "callee", func(_ context.Context, h host.Host) {
 		h.Serve(func(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
-			if h.Sleep(ctx, 20*time.Millisecond) == nil {
+			b.say("called")
+			if h.Sleep(ctx, 200*time.Millisecond) == nil {
 				b.say("done")
 			}
 			return m, nil
@@ -185,11 +188,11 @@ func handlerOutlivesCaller(ctx context.Context, b *bench) {
 		b.say("answered")
 	})
 	require.NoError(b.t, caller.Start(ctx))
-	b.sleep(ctx, 8*time.Millisecond)
+	b.until(ctx, "call arrived", func() bool { return len(b.heard()) == 1 })
 	require.NoError(b.t, caller.Kill(ctx))
-	b.until(ctx, "callee done", func() bool { return len(b.heard()) > 0 })
+	b.until(ctx, "callee done", func() bool { return len(b.heard()) > 1 })
 	b.rest(ctx)
-	require.Equal(b.t, []string{"done"}, b.heard())
+	require.Equal(b.t, []string{"called", "done"}, b.heard())
 }
 
 func selfAndEndpoints(ctx context.Context, b *bench) {

@@ -151,10 +151,10 @@ func (b *bench) seenOf(id cluster.NodeID) []history.Event {
 	return all
 }
 
-// states are the node events of a node, in order.
-func (b *bench) states(id cluster.NodeID) []string {
+// states are the node events of node a, in order.
+func (b *bench) states() []string {
 	var all []string
-	for _, e := range b.seenOf(id) {
+	for _, e := range b.seenOf("a") {
 		if n, ok := e.(history.Node); ok {
 			all = append(all, n.State)
 		}
@@ -169,7 +169,7 @@ func (b *bench) start(ctx context.Context, id cluster.NodeID, main host.Main) ho
 	n := b.w.NewNode(id, main)
 	b.nodes[id] = n
 	require.NoError(b.t, n.Start(ctx))
-	b.rest(ctx)
+	require.NoError(b.t, n.Resume(ctx)) // comes after the first step of main
 	return n
 }
 

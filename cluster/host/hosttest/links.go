@@ -34,7 +34,7 @@ func recorder(b *bench) host.Main {
 	return func(_ context.Context, h host.Host) {
 		h.Serve(func(_ context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
 			w, _ := m.(*word)
-			b.say(fmt.Sprint(w.Name, w.Bytes))
+			b.say(fmt.Sprintf("%s%v", w.Name, w.Bytes))
 			return m, nil
 		})
 	}
@@ -42,10 +42,10 @@ func recorder(b *bench) host.Main {
 
 func to(ids ...cluster.NodeID) host.Match { return host.Match{To: ids} }
 
-// send calls in the background and returns at once; answers count up.
-func (b *bench) send(ctx context.Context, to cluster.NodeID, m *word, answers *int) {
+// send calls node a in the background and returns at once; answers count up.
+func (b *bench) send(ctx context.Context, m *word, answers *int) {
 	b.c.Go(ctx, "send", func(ctx context.Context) {
-		if _, err := b.call(ctx, to, m, time.Minute); err == nil {
+		if _, err := b.call(ctx, "a", m, time.Minute); err == nil {
 			*answers++
 		}
 	})
@@ -85,7 +85,7 @@ func holdInOrder(ctx context.Context, b *bench) {
 	undo := b.w.Network().Apply(host.Rule{Match: to("a"), Hold: true}, time.Hour)
 	answers := 0
 	for i := range byte(10) {
-		b.send(ctx, "a", say("x", i), &answers)
+		b.send(ctx, say("x", i), &answers)
 	}
 	require.Empty(b.t, b.heard())
 	undo()
@@ -94,7 +94,7 @@ func holdInOrder(ctx context.Context, b *bench) {
 	b.until(ctx, "all answered", func() bool { return answers == 10 })
 	var want []string
 	for i := range byte(11) {
-		want = append(want, fmt.Sprint("x", []byte{i}))
+		want = append(want, fmt.Sprintf("x%v", []byte{i}))
 	}
 	require.Equal(b.t, want, b.heard())
 }
@@ -103,19 +103,19 @@ func holdOneAPI(ctx context.Context, b *bench) {
 	b.start(ctx, "a", recorder(b))
 	b.w.Network().Apply(host.Rule{Match: host.Match{APIs: []string{"notify"}}, Hold: true}, 200*time.Millisecond)
 	answers := 0
-	b.send(ctx, "a", say("notify", 1), &answers)
-	b.send(ctx, "a", say("metadata", 1), &answers)
+	b.send(ctx, say("notify", 1), &answers)
+	b.send(ctx, say("metadata", 1), &answers)
 	b.until(ctx, "both answered", func() bool { return answers == 2 })
 	require.Equal(b.t, []string{"metadata[1]", "notify[1]"}, b.heard())
 }
 
 func leaseEnds(ctx context.Context, b *bench) {
 	b.start(ctx, "a", recorder(b))
-	b.w.Network().Apply(host.Rule{Match: to("a"), Drop: 1}, 30*time.Millisecond)
-	b.w.Network().Apply(host.Rule{Match: to("a"), Hold: true}, 60*time.Millisecond)
+	b.w.Network().Apply(host.Rule{Match: to("a"), Drop: 1}, 200*time.Millisecond)
+	b.w.Network().Apply(host.Rule{Match: to("a"), Hold: true}, 400*time.Millisecond)
 	_, err := b.call(ctx, "a", say("x"), 10*time.Millisecond)
 	require.ErrorIs(b.t, err, context.DeadlineExceeded)
-	b.sleep(ctx, 30*time.Millisecond)
+	b.sleep(ctx, 200*time.Millisecond)
 	before := b.c.Now()
 	_, err = b.call(ctx, "a", say("y"), 10*time.Second)
 	require.NoError(b.t, err)
@@ -150,14 +150,14 @@ func reorder(ctx context.Context, b *bench) {
 	b.w.Network().Apply(host.Rule{Match: to("a"), Reorder: 0.5, Jitter: 40 * time.Millisecond}, time.Hour)
 	answers := 0
 	for i := range byte(30) {
-		b.send(ctx, "a", say("x", i), &answers)
+		b.send(ctx, say("x", i), &answers)
 	}
 	b.until(ctx, "all answered", func() bool { return answers == 30 })
 	got := b.heard()
 	require.Len(b.t, got, 30)
 	want := make([]string, 0, 30)
 	for i := range byte(30) {
-		want = append(want, fmt.Sprint("x", []byte{i}))
+		want = append(want, fmt.Sprintf("x%v", []byte{i}))
 	}
 	require.NotEqual(b.t, want, got)
 	slices.Sort(want)
@@ -174,7 +174,7 @@ func heal(ctx context.Context, b *bench) {
 	require.NoError(b.t, err)
 	b.w.Network().Apply(host.Rule{Hold: true}, time.Hour)
 	answers := 0
-	b.send(ctx, "a", say("x"), &answers)
+	b.send(ctx, say("x"), &answers)
 	b.rest(ctx)
 	require.Zero(b.t, answers)
 	b.w.Network().Heal()
@@ -205,7 +205,7 @@ func matching(ctx context.Context, b *bench) {
 func taps(ctx context.Context, b *bench) {
 	b.start(ctx, "a", recorder(b))
 	undo := b.w.Network().Tap(func(p host.Passing) {
-		b.say(fmt.Sprint("tap ", p.From, " ", p.To, " ", p.API, " ", p.Reply, " ", p.Message.(*word).Bytes))
+		b.say(fmt.Sprintf("tap %s %s %s %v %v", p.From, p.To, p.API, p.Reply, p.Message.(*word).Bytes))
 	})
 	_, err := b.call(ctx, "a", say("x", 5), time.Second)
 	require.NoError(b.t, err)

@@ -90,13 +90,13 @@ func foreignContextsRefused(ctx context.Context, b *bench) {
 		require.Panics(b.t, func() { _ = b.c.NewCond().Wait(foreign) })
 		require.Panics(b.t, func() { _, _ = b.c.Call(foreign, "a", say("x")) })
 	}
-	var other context.Context
-	b.start(ctx, "a", func(ctx context.Context, _ host.Host) {
-		other = ctx
+	var other host.Host
+	b.start(ctx, "a", func(_ context.Context, h host.Host) {
+		other = h
 		b.say("set")
 	})
 	b.until(ctx, "context set", func() bool { return len(b.heard()) == 1 })
-	require.Panics(b.t, func() { _ = b.c.Sleep(other, 0) })
+	require.Panics(b.t, func() { _ = b.c.Sleep(other.Context(), 0) })
 }
 
 func broadcastWakesAll(ctx context.Context, b *bench) {

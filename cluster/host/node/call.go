@@ -44,7 +44,7 @@ func (p *port) call(ctx context.Context, to cluster.NodeID, m host.Message) (hos
 		l.send(c, now, false)
 	} else {
 		c.err, c.reply = host.ErrUnreachable, true
-		p.k.At(now+p.latency(), c)
+		p.k.At(now+p.core.latency(p.rand), c)
 	}
 	if err := c.Wait(ctx, c.api, string(to)); err != nil {
 		return nil, err

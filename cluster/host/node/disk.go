@@ -165,7 +165,7 @@ func (d *disk) replace(name string, b []byte) error {
 	f := d.file(name)
 	d.used += int64(len(b) - len(f.data))
 	f.data = slices.Clone(b)
-	f.pending = append(f.pending, change{replace: true, b: f.data[:len(f.data):len(f.data)]})
+	f.pending = append(f.pending, change{replace: true, b: slices.Clip(f.data)})
 	return nil
 }
 
@@ -185,7 +185,7 @@ func (d *disk) truncate(name string, size int64) error {
 	d.used -= int64(len(f.data)) - size
 	// A copy: what stood behind the cut may still be what a power loss leaves.
 	f.data = slices.Clone(f.data[:size])
-	f.pending = append(f.pending, change{replace: true, b: f.data[:len(f.data):len(f.data)]})
+	f.pending = append(f.pending, change{replace: true, b: slices.Clip(f.data)})
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (d *disk) sync(name string) error {
 	if err := d.failure(); err != nil {
 		return err
 	}
-	f.durable, f.synced = f.data[:len(f.data):len(f.data)], true
+	f.durable, f.synced = slices.Clip(f.data), true
 	clear(f.pending)
 	f.pending = f.pending[:0]
 	return nil
@@ -285,7 +285,7 @@ func (d *disk) powerLoss() {
 			continue
 		}
 		f.data = slices.Clone(f.durable)
-		f.durable = f.data[:len(f.data):len(f.data)]
+		f.durable = slices.Clip(f.data)
 		f.pending = nil
 		d.used += int64(len(f.data))
 	}

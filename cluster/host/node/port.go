@@ -17,7 +17,7 @@ type port struct {
 	id           cluster.NodeID
 	k            *kernel.Kernel
 	links        map[cluster.NodeID]*link // outgoing
-	rand         *rand.Rand               // latencies, and what gates draw
+	rand         *rand.Rand               // latencies to nobody
 	proc         *Process                 // nil while down
 	incarnations int
 	skew         *skew // nil: the clock is right
@@ -32,6 +32,8 @@ type port struct {
 type link struct {
 	from *port
 	to   *port
+	rand *rand.Rand    // latencies
+	dice *rand.Rand    // what the gate draws, apart, so that a rule more moves nothing else
 	last time.Duration // arrival of the latest message: the next is not earlier
 	held []*call
 }
@@ -39,19 +41,23 @@ type link struct {
 func (p *port) link(to *port) *link {
 	l := p.links[to.id]
 	if l == nil {
-		l = &link{from: p, to: to}
+		name := string(p.id) + "/" + string(to.id)
+		l = &link{from: p, to: to, rand: p.core.stream("network/" + name), dice: p.core.stream("gate/" + name)}
 		p.links[to.id] = l
 	}
 	return l
 }
 
-func (p *port) latency() time.Duration {
-	d := p.core.cfg.Latency
-	if j := p.core.cfg.Jitter; j > 0 {
-		d += time.Duration(p.rand.Int64N(int64(j)))
+// latency draws that of one hop.
+func (c *Core) latency(r *rand.Rand) time.Duration {
+	d := c.cfg.Latency
+	if j := c.cfg.Jitter; j > 0 {
+		d += time.Duration(r.Int64N(int64(j)))
 	}
 	return d
 }
+
+func (l *link) latency() time.Duration { return l.from.core.latency(l.rand) }
 
 // send takes a request or a reply through the gate and puts it on its way.
 func (l *link) send(c *call, now time.Duration, quiet bool) {
@@ -65,12 +71,12 @@ func (l *link) send(c *call, now time.Duration, quiet bool) {
 	if !quiet {
 		g.Listen(p)
 	}
-	v := g.Judge(p, l.from.rand)
+	v := g.Judge(p, l.dice)
 	switch {
 	case v.Refuse:
 		c.err = host.ErrUnreachable
 		c.reply = true
-		l.from.k.At(now+l.from.latency(), c)
+		l.from.k.At(now+l.latency(), c)
 	case v.Drop:
 		c.lost()
 	case v.HeldUntil > 0:
@@ -82,7 +88,7 @@ func (l *link) send(c *call, now time.Duration, quiet bool) {
 
 // carry puts a message on its way to the other end.
 func (l *link) carry(c *call, now time.Duration, v gate.Verdict) {
-	at := now + l.from.latency() + v.Delay
+	at := now + l.latency() + v.Delay
 	if !v.Reorder {
 		at = max(at, l.last)
 		l.last = at
@@ -90,7 +96,7 @@ func (l *link) carry(c *call, now time.Duration, v gate.Verdict) {
 	if v.Duplicate {
 		twin := c.twin()
 		l.deliver(c, at, now)
-		l.deliver(twin, max(at, now+l.from.latency()+v.Delay), now)
+		l.deliver(twin, max(at, now+l.latency()+v.Delay), now)
 		return
 	}
 	l.deliver(c, at, now)
