@@ -166,3 +166,31 @@ func TestFourLetterAnswers(t *testing.T) {
 	require.Empty(t, value(lines, "Nothing"))
 	require.Empty(t, version(t.Context(), l.Addr().String()))
 }
+
+func TestEmbeddedServer(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s, err := Embedded{}.Start(t.Context(), Config{})
+	require.NoError(t, err)
+	require.Contains(t, s.Info().String(), "embedded at 127.0.0.1:")
+	address := s.Addresses()[0]
+	members, ok := As[Members](s)
+	require.True(t, ok)
+	require.NoError(t, members.Kill(t.Context(), 0))
+	require.Error(t, probe(t.Context(), address))
+	require.NoError(t, members.Restart(t.Context(), 0))
+	require.NoError(t, probe(t.Context(), address))
+	require.NoError(t, members.Pause(t.Context(), 0))
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.Error(t, probe(short, address))
+	require.NoError(t, members.Resume(t.Context(), 0))
+	require.NoError(t, probe(t.Context(), address))
+	require.ErrorIs(t, members.Kill(t.Context(), 1), ErrUnavailable)
+	external, err := External{Addresses: s.Addresses()}.Start(t.Context(), Config{})
+	require.NoError(t, err)
+	require.NoError(t, external.Close(t.Context()))
+	require.NoError(t, s.Close(t.Context()))
+	require.NoError(t, s.Close(t.Context()))
+	_, err = Embedded{}.Start(t.Context(), Config{Servers: 3})
+	require.ErrorIs(t, err, ErrUnavailable)
+}

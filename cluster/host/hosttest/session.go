@@ -20,8 +20,9 @@ const sessionTimeout = 3 * time.Second
 
 // RunSessions runs the cases of ZooKeeper sessions: what node code may rely on,
 // and what faults do, over any ZooKeeper. It need not be empty: every case
-// works below a node of its own. The ZooKeeper must grant a session time-out of
-// three seconds, and end a session no more than two seconds too late.
+// works below a node of its own, and groups of cases run at the same time. The
+// ZooKeeper must grant a session time-out of three seconds, and end a session
+// no more than two seconds too late.
 func RunSessions(t *testing.T, make Maker) {
 	t.Helper()
 	for _, group := range []struct {
@@ -30,11 +31,18 @@ func RunSessions(t *testing.T, make Maker) {
 	}{
 		{"data", sessionDataCases()},
 		{"watches", sessionWatchCases()},
-		{"loss", sessionLossCases()},
+		{"cut", sessionCutCases()},
+		{"short hole", []testCase{{"a short black hole disconnects and the session lives", zkShortHole}}},
+		{"long hole", []testCase{{"a long black hole ends the session, and healing tells", zkLongHole}}},
 		{"end", sessionEndCases()},
+		{"kill", []testCase{{"a killed node's session ends by its time-out", zkKilled}}},
+		{"pause", []testCase{{"a node paused for too long finds its session expired", zkPaused}}},
 		{"faults", sessionFaultCases()},
 	} {
-		t.Run(group.name, func(t *testing.T) { runCases(t, make, group.cases) })
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel() // much of it is waiting for time to pass
+			runCases(t, make, group.cases)
+		})
 	}
 }
 

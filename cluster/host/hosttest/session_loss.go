@@ -12,10 +12,8 @@ import (
 	"github.com/fencepost-dev/fencepost/history"
 )
 
-func sessionLossCases() []testCase {
+func sessionCutCases() []testCase {
 	return []testCase{
-		{"a short black hole disconnects and the session lives", zkShortHole},
-		{"a long black hole ends the session, and healing tells", zkLongHole},
 		{"a dial into a black hole ends with its context", zkDialHole},
 		{"a reply that was cut leaves the outcome open", zkCutReply},
 		{"a request that was cut leaves the outcome open", zkCutRequest},
@@ -226,8 +224,6 @@ func sessionEndCases() []testCase {
 		{"expiry by injection", func(ctx context.Context, b *bench) { zkExpire(ctx, b, host.ByInjection) }},
 		{"expiry of a node that is cut off", zkExpireCut},
 		{"expiry of nothing is refused", zkExpireNothing},
-		{"a killed node's session ends by its time-out", zkKilled},
-		{"a node paused for too long finds its session expired", zkPaused},
 	}
 }
 

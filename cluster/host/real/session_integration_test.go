@@ -7,10 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-	"go.uber.org/zap"
 
-	"github.com/fencepost-dev/fencepost/cluster/host/hosttest"
 	"github.com/fencepost-dev/fencepost/cluster/zookeeper"
 )
 
@@ -24,16 +21,5 @@ func realZooKeeper(t *testing.T) []string {
 }
 
 func TestSessionsConformOverARealZooKeeper(t *testing.T) {
-	servers := realZooKeeper(t)
-	before := goleak.IgnoreCurrent()
-	hosttest.RunSessions(t, func(t *testing.T, o hosttest.Options) hosttest.World {
-		t.Helper()
-		w := NewWorld(Config{Seed: o.Seed, Observe: o.Observe, Log: zap.NewNop(), Sessions: ZooKeeper(servers...)})
-		t.Cleanup(func() {
-			w.Close()
-			require.Empty(t, w.Findings())
-			goleak.VerifyNone(t, before)
-		})
-		return w
-	})
+	conform(t, realZooKeeper(t))
 }
