@@ -27,7 +27,7 @@ func appendHeader(b []byte, r *protocol.LogRecord) []byte {
 	b = binary.AppendVarint(b, int64(r.Epoch))
 	b = binary.AppendVarint(b, r.Writer)
 	b = binary.AppendVarint(b, int64(r.Seq))
-	return appendUint(b, uint64(r.Batch))
+	return appendUint(appendUint(b, uint64(r.Batch)), uint64(r.Index))
 }
 
 // appendRecord encodes one record of a batch: change, key, value; a nil value
@@ -45,26 +45,25 @@ func appendRecord(b []byte, r *protocol.LogRecord) []byte {
 	return b
 }
 
-// appendFrame encodes the whole batch that starts at offset.
-func appendFrame(b []byte, l *changelog, offset int64) ([]byte, int64) {
+// appendFrame encodes the batch that starts at offset, as far as the log and to
+// go: a planted bug may have cut it.
+func appendFrame(b []byte, l *changelog, offset, to int64) ([]byte, int64) {
 	at := len(b)
 	b = append(b, make([]byte, frameHead)...)
-	first := l.at(offset)
-	b = appendHeader(b, first)
-	end := offset + int64(first.Batch)
-	for ; offset < end; offset++ {
+	b = appendHeader(b, l.at(offset))
+	for first := offset; offset < to && (offset == first || l.at(offset).Index != 0); offset++ {
 		b = appendRecord(b, l.at(offset))
 	}
 	payload := b[at+frameHead:]
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(payload)))
 	binary.LittleEndian.PutUint32(b[at+4:], crc32.ChecksumIEEE(payload))
-	return b, end
+	return b, offset
 }
 
 // appendFrames encodes the batches of [from, to).
 func appendFrames(b []byte, l *changelog, from, to int64) []byte {
 	for from < to {
-		b, from = appendFrame(b, l, from)
+		b, from = appendFrame(b, l, from, to)
 	}
 	return b
 }
@@ -99,24 +98,21 @@ func decodeLog(file []byte, l *changelog) int64 {
 func decodeBatch(b []byte) ([]protocol.LogRecord, error) {
 	d := decoder{b: b}
 	head := protocol.LogRecord{
-		Offset: int64(d.uint()), Epoch: int(d.int()), Writer: d.int(), Seq: int(d.int()), Batch: int(d.uint()),
+		Offset: int64(d.uint()), Epoch: int(d.int()), Writer: d.int(), Seq: int(d.int()), Batch: int(d.uint()), Index: int(d.uint()),
 	}
-	if d.bad || head.Batch <= 0 || head.Batch > len(b) {
-		return nil, fmt.Errorf("decode batch: %w", errTorn)
-	}
-	out := make([]protocol.LogRecord, head.Batch)
-	for i := range out {
+	var out []protocol.LogRecord
+	for !d.bad && len(d.b) > 0 {
 		r := head
-		r.Index, r.Offset = i, head.Offset+int64(i)
+		r.Index, r.Offset = head.Index+len(out), head.Offset+int64(len(out))
 		change := d.byte()
 		r.Change = protocol.Change(change >> 1)
 		r.Key = string(d.bytes())
 		if change&1 != 0 {
 			r.Value = append([]byte{}, d.bytes()...)
 		}
-		out[i] = r
+		out = append(out, r)
 	}
-	if d.bad || len(d.b) != 0 {
+	if d.bad {
 		return nil, fmt.Errorf("decode batch: %w", errTorn)
 	}
 	return out, nil

@@ -25,6 +25,7 @@ type logFile struct {
 	running  bool
 	stuck    bool // the disk refuses
 	dropped  bool // the replica is gone
+	ragged   bool // a batch was cut
 	cond     host.Cond
 	scratch  []byte
 }
@@ -35,10 +36,15 @@ func (f *logFile) settled(r *replica) bool {
 }
 
 // cut takes records from to on out of the file, before the log drops them; the
-// flush does it.
+// flush does it. Batches are cut only where a bug is planted, and then the file
+// is written anew.
 func (f *logFile) cut(r *replica, to int64) {
 	f.cuts++
-	if to < f.appended {
+	f.ragged = f.ragged || r.records.at(to).Index != 0
+	switch {
+	case f.ragged:
+		f.size, f.appended, f.broken = 0, 0, true
+	case to < f.appended:
 		f.size -= int64(len(appendFrames(nil, &r.records, to, f.appended)))
 		f.appended, f.broken = to, true
 	}

@@ -89,10 +89,8 @@ func (w writers) note(r *protocol.LogRecord) {
 // writersOf derives the dedupe state from a log.
 func writersOf(l *changelog) writers {
 	w := writers{}
-	for offset := int64(0); offset < l.end; {
-		r := l.at(offset)
-		w.note(r)
-		offset += int64(max(r.Batch, 1))
+	for offset := int64(0); offset < l.end; offset++ {
+		w.note(l.at(offset))
 	}
 	return w
 }
