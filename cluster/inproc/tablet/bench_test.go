@@ -69,6 +69,9 @@ type options struct {
 	policy func(*protocol.TabletPolicy)
 	timing tablet.Timing
 	wait   time.Duration // latency of a hop
+	// zookeeper has tablets register in the simulated ZooKeeper; without it a
+	// stub lets them register at once, also after a kill.
+	zookeeper bool
 }
 
 func run(t *testing.T, o options, script func(b *bench)) []seen {
@@ -92,9 +95,13 @@ func run(t *testing.T, o options, script func(b *bench)) []seen {
 	}
 	for i := range o.size {
 		b.knobs[i] = &tablet.Knobs{}
-		b.nodes[i] = b.w.NewNode(tablet.NodeOf(i), withStub(b, tablet.New(tablet.Config{
+		main := tablet.New(tablet.Config{
 			Server: i, Policy: policy, SessionTimeout: 3 * time.Second, Knobs: b.knobs[i], Timing: o.timing,
-		})))
+		})
+		if !o.zookeeper {
+			main = withStub(b, main)
+		}
+		b.nodes[i] = b.w.NewNode(tablet.NodeOf(i), main)
 	}
 	coordinator := b.w.NewNode(boss, b.coordinator)
 	err := b.w.Run(t.Context(), func(ctx context.Context, c host.Control) error {
@@ -364,10 +371,4 @@ func logger() *zap.Logger {
 		return zap.NewNop()
 	}
 	return zap.Must(zap.NewDevelopment())
-}
-
-func (b *bench) expire(server int) {
-	session := b.stubs[tablet.NodeOf(server)]
-	session.state = host.Expired
-	session.cond.Broadcast()
 }

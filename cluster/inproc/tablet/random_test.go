@@ -50,7 +50,7 @@ func TestRandomFaults(t *testing.T) {
 func randomRun(t *testing.T, seed uint64, bug string) string {
 	t.Helper()
 	draw := rand.New(rand.NewPCG(seed, 99))
-	o := options{seed: seed, size: []int{3, 3, 3, 4, 5}[draw.IntN(5)], timing: tablet.Timing{MaxLag: 500 * time.Millisecond}}
+	o := options{seed: seed, size: []int{3, 3, 3, 4, 5}[draw.IntN(5)], timing: tablet.Timing{MaxLag: 500 * time.Millisecond}, zookeeper: seed%4 == 3}
 	for _, r := range rules() {
 		if r.name == bug {
 			o.policy = r.plant

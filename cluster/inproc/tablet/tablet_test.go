@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 	"github.com/fencepost-dev/fencepost/history"
 )
@@ -177,12 +178,12 @@ func TestLogRecoveryComesBeforeTheRegistration(t *testing.T) {
 }
 
 func TestExpiryRegistersANewIncarnationAndServesOn(t *testing.T) {
-	run(t, options{}, func(b *bench) {
+	run(t, options{zookeeper: true}, func(b *bench) {
 		b.elect(accounts, 0, []int{0, 1, 2}, 0, 1, 2)
 		b.admitted(accounts)
 		b.mustPut(0, "k", "v")
 		former := b.lives[0]
-		b.expire(0)
+		require.NoError(t, b.w.ZooKeeper("tablet-0").Expire(b.ctx, host.ByTakeover))
 		b.until("registered again", func() bool { return b.lives[0] != former })
 		require.Greater(t, b.lives[0], former)
 		b.mustGet(0, "k", "v")
@@ -207,7 +208,7 @@ func TestOrdersForAnotherLifeAreRefused(t *testing.T) {
 }
 
 func TestGracefulStopGivesTheRegistrationBack(t *testing.T) {
-	run(t, options{}, func(b *bench) {
+	run(t, options{zookeeper: true}, func(b *bench) {
 		b.elect(accounts, 0, []int{0, 1, 2}, 0, 1, 2)
 		b.admitted(accounts)
 		b.mustPut(0, "k", "v")
@@ -216,5 +217,50 @@ func TestGracefulStopGivesTheRegistrationBack(t *testing.T) {
 		b.start(0)
 		require.Less(t, b.w.Now()-began, time.Second, "no former life is waited for")
 		require.Equal(t, int64(1), b.replica(0, accounts).LogEnd)
+	})
+}
+
+// TestARestartWaitsForTheFormerLife has a killed tablet start again while its
+// session lives on at the server.
+func TestARestartWaitsForTheFormerLife(t *testing.T) {
+	run(t, options{zookeeper: true}, func(b *bench) {
+		former := b.lives[0]
+		b.kill(0)
+		began := b.w.Now()
+		b.start(0)
+		require.Greater(t, b.w.Now()-began, 2*time.Second)
+		require.Greater(t, b.lives[0], former)
+	})
+}
+
+// TestALostAnswerToTheRegistration has the connection cut after the creation was
+// committed: the node is recognised as the server's own.
+func TestALostAnswerToTheRegistration(t *testing.T) {
+	run(t, options{zookeeper: true}, func(b *bench) {
+		require.NoError(t, b.nodes[0].Stop(b.ctx))
+		undo := b.w.ZooKeeper("tablet-0").CutAfter("create", time.Hour)
+		began := b.w.Now()
+		b.start(0)
+		undo()
+		require.Less(t, b.w.Now()-began, 3*time.Second, "it does not wait for itself to vanish")
+	})
+}
+
+// TestSuspendedSessionServesOn cuts the leader from ZooKeeper alone: it goes on
+// to serve, and is the same incarnation after the heal.
+func TestSuspendedSessionServesOn(t *testing.T) {
+	run(t, options{zookeeper: true}, func(b *bench) {
+		b.elect(accounts, 0, []int{0, 1, 2}, 0, 1, 2)
+		b.admitted(accounts)
+		former := b.lives[0]
+		undo := b.w.ZooKeeper("tablet-0").Hold(time.Hour)
+		for i := range 10 {
+			b.mustPut(0, "k", fmt.Sprint(i))
+			b.mustGet(0, "k", fmt.Sprint(i))
+			b.sleep(150 * time.Millisecond)
+		}
+		undo()
+		b.sleep(3 * time.Second)
+		require.Equal(t, former, b.lives[0])
 	})
 }
