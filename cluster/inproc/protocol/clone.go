@@ -19,6 +19,7 @@ const (
 	APIStopReplica        = "StopReplica"
 	APIAdjustIsr          = "AdjustIsr"
 	APIControlledShutdown = "ControlledShutdown"
+	APIMoveLeader         = "MoveLeader"
 	APIGetMetadata        = "GetMetadata"
 	APICreateTable        = "CreateTable"
 	APIDropTable          = "DropTable"
@@ -180,6 +181,12 @@ func (m *ControlledShutdown) API() string { return APIControlledShutdown }
 
 // Clone shares nothing with m.
 func (m *ControlledShutdown) Clone() host.Message { c := *m; return &c }
+
+// API names the message.
+func (m *MoveLeader) API() string { return APIMoveLeader }
+
+// Clone shares nothing with m.
+func (m *MoveLeader) Clone() host.Message { c := *m; return &c }
 
 // API names the message.
 func (m *ControlledShutdownReply) API() string { return APIControlledShutdown + "Reply" }

@@ -20,7 +20,7 @@ import (
 func messages() []host.Message {
 	return []host.Message{
 		&NotifyLeaderAndIsr{}, &NotifyLeaderAndIsrReply{}, &UpdateMetadata{}, &StopReplica{}, &CodeReply{},
-		&AdjustIsr{}, &AdjustIsrReply{}, &ControlledShutdown{}, &ControlledShutdownReply{},
+		&AdjustIsr{}, &AdjustIsrReply{}, &ControlledShutdown{}, &ControlledShutdownReply{}, &MoveLeader{},
 		&GetMetadata{}, &GetMetadataReply{}, &CreateTable{}, &DropTable{}, &CreatePartition{}, &DropPartition{},
 		&InitWriter{}, &InitWriterReply{}, &PutKv{}, &WriteReply{}, &Lookup{}, &LookupReply{}, &ProduceLog{},
 		&FetchLog{}, &FetchLogReply{}, &ListOffsets{}, &ListOffsetsReply{}, &Probe{}, &ProbeReply{},

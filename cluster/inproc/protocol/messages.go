@@ -191,6 +191,14 @@ type ControlledShutdownReply struct {
 	Remaining []cluster.BucketID
 }
 
+// MoveLeader has the coordinator elect another leader for a bucket: server To, or
+// any other member of the ISR if To is -1. It is answered by a CodeReply once
+// ZooKeeper holds the election; the harness sends it.
+type MoveLeader struct {
+	Bucket cluster.BucketID
+	To     int
+}
+
 // GetMetadata asks a server, tablet or coordinator, what it knows (Fluss 1012).
 // No tables means all. Client names the asker for events.
 type GetMetadata struct {

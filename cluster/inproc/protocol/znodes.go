@@ -167,17 +167,21 @@ func (t TabletNode) Encode() []byte { return encode(t) }
 func DecodeTabletNode(b []byte) (TabletNode, error) { return decode[TabletNode]("tablet node", b) }
 
 // AssignmentNode says which servers hold the replicas of each bucket, by
-// preference. TableID is set for partitions only.
+// preference. TableID is set for partitions only. Table and Partition are names,
+// which the deletion of a dropped table needs: its own node is gone by then.
 type AssignmentNode struct {
-	Version int              `json:"version"`
-	TableID *int64           `json:"table_id,omitempty"`
-	Buckets map[string][]int `json:"buckets"`
+	Version   int              `json:"version"`
+	TableID   *int64           `json:"table_id,omitempty"`
+	Buckets   map[string][]int `json:"buckets"`
+	Table     string           `json:"table,omitempty"`
+	Partition string           `json:"partition,omitempty"`
 }
 
 // NewAssignment makes the payload; replicas are in the order of buckets.
-func NewAssignment(tableID int64, partitioned bool, replicas [][]int) AssignmentNode {
-	a := AssignmentNode{Version: 1, Buckets: map[string][]int{}}
-	if partitioned {
+// Partition is empty for a table without partitions.
+func NewAssignment(table string, tableID int64, partition string, replicas [][]int) AssignmentNode {
+	a := AssignmentNode{Version: 1, Buckets: map[string][]int{}, Table: table, Partition: partition}
+	if partition != "" {
 		a.TableID = &tableID
 	}
 	for i, r := range replicas {

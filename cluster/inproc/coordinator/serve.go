@@ -1,0 +1,72 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fencepost-dev/fencepost/cluster"
+	"github.com/fencepost-dev/fencepost/cluster/host"
+	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+)
+
+// handle answers one call; each is a task of its own. A coordinator that is not
+// in office executes nothing and says so (65).
+func (c *coordinator) handle(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
+	t := c.term
+	if t == nil && !c.policy.StandbyRefuses {
+		var err error
+		if t, err = c.standbyTerm(ctx); err != nil {
+			t = nil
+		} else {
+			defer t.discard()
+		}
+	}
+	if t == nil {
+		return refuseStandby(m)
+	}
+	switch m := m.(type) {
+	case *protocol.AdjustIsr:
+		return t.adjustISR(ctx, m), nil
+	case *protocol.GetMetadata:
+		return t.answerMetadata(m), nil
+	case *protocol.InitWriter:
+		return t.initWriter(ctx), nil
+	case *protocol.ControlledShutdown:
+		return t.controlledShutdown(ctx, m), nil
+	case *protocol.MoveLeader:
+		return t.moveLeader(ctx, m), nil
+	case *protocol.CreateTable:
+		return t.createTable(ctx, m.Spec), nil
+	case *protocol.DropTable:
+		return t.dropTable(ctx, m.Name), nil
+	case *protocol.CreatePartition:
+		return t.createPartition(ctx, m.Table, m.Partition), nil
+	case *protocol.DropPartition:
+		return t.dropPartition(ctx, m.Table, m.Partition), nil
+	default:
+		return nil, unserved(m)
+	}
+}
+
+// refuseStandby is the answer of a coordinator that is not in office.
+func refuseStandby(m host.Message) (host.Message, error) {
+	const code = protocol.CodeNotCoordinatorLeader
+	switch m.(type) {
+	case *protocol.AdjustIsr:
+		return &protocol.AdjustIsrReply{Code: code}, nil
+	case *protocol.GetMetadata:
+		return &protocol.GetMetadataReply{Code: code}, nil
+	case *protocol.InitWriter:
+		return &protocol.InitWriterReply{Code: code}, nil
+	case *protocol.ControlledShutdown:
+		return &protocol.ControlledShutdownReply{Code: code}, nil
+	case *protocol.MoveLeader, *protocol.CreateTable, *protocol.DropTable, *protocol.CreatePartition, *protocol.DropPartition:
+		return refuse(code, "not in office"), nil
+	default:
+		return nil, unserved(m)
+	}
+}
+
+func unserved(m host.Message) error {
+	return cluster.Definite(fmt.Errorf("serve %s: coordinators do not", m.API()))
+}
