@@ -56,7 +56,9 @@ func run(t *testing.T, policy func(*protocol.ClientPolicy), f func(ctx context.C
 	started := make([]host.Node, 0, len(nodes))
 	for _, id := range nodes {
 		started = append(started, w.NewNode(id, func(_ context.Context, h host.Host) {
-			h.Serve(func(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) { return s.serve(ctx, h, m) })
+			h.Serve(func(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
+				return s.serve(ctx, h, m)
+			})
 		}))
 	}
 	require.NoError(t, w.Run(t.Context(), func(ctx context.Context, c host.Control) error {
