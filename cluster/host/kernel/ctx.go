@@ -80,7 +80,6 @@ func (c *Ctx) cancel() { c.end(context.Canceled) }
 
 func (g *Group) newCtx(parent *Ctx) *Ctx {
 	c := &Ctx{group: g, parent: parent}
-	c.timer.index = -1
 	if parent == nil {
 		return c
 	}
@@ -106,9 +105,7 @@ func (c *Ctx) end(err error) {
 		return
 	}
 	c.err = err
-	if c.timer.index >= 0 {
-		c.group.k.timers.remove(c.timer.index)
-	}
+	c.group.k.Cancel(&c.timer)
 	if c.done != nil {
 		close(c.done)
 	}

@@ -208,11 +208,14 @@ func (k *Kernel) drain() {
 	for i := range batch {
 		p := &batch[i]
 		if p.at > 0 && p.at > k.now {
-			k.schedule(&Timer{ev: p.ev, index: -1}, p.at)
+			if p.timer == nil {
+				p.timer = &Timer{}
+			}
+			k.Set(p.timer, p.at, p.ev)
 		} else {
 			p.ev.Fire()
 		}
-		p.ev = nil
+		p.ev, p.timer = nil, nil
 	}
 	k.mail.giveBack(batch)
 }

@@ -8,8 +8,9 @@ import (
 
 // post is an event from outside, to fire at once or at a time.
 type post struct {
-	at time.Duration
-	ev Event
+	at    time.Duration
+	ev    Event
+	timer *Timer // to use, or nil
 }
 
 // mailbox is the one door through which other goroutines reach a kernel.
@@ -30,6 +31,12 @@ func (k *Kernel) Post(ev Event) { k.mail.put(post{ev: ev}) }
 
 // PostAt fires ev inside the kernel at a time of its clock; from any goroutine.
 func (k *Kernel) PostAt(at time.Duration, ev Event) { k.mail.put(post{at: at, ev: ev}) }
+
+// PostSet is PostAt with a timer that is embedded in something, and neither set
+// nor posted now.
+func (k *Kernel) PostSet(t *Timer, at time.Duration, ev Event) {
+	k.mail.put(post{at: at, ev: ev, timer: t})
+}
 
 func (m *mailbox) put(p post) {
 	m.mu.Lock()

@@ -67,7 +67,6 @@ func (k *Kernel) newTask(g *Group, c *Ctx, name string, r Runner) *task {
 	}
 	k.lastID++
 	t.k, t.group, t.id, t.name, t.run, t.ctx = k, g, k.lastID, name, r, c
-	t.timer.index = -1
 	t.timer.ev = t
 	g.add(t)
 	return t
@@ -180,9 +179,7 @@ func (t *task) wake(err error) {
 
 // unlink takes a parked task out of everything that may wake it.
 func (t *task) unlink() {
-	if t.timer.index >= 0 {
-		t.k.timers.remove(t.timer.index)
-	}
+	t.k.Cancel(&t.timer)
 	if t.cond != nil {
 		t.cond.remove(t)
 	}

@@ -11,36 +11,42 @@ type Func func()
 // Fire calls the function.
 func (f Func) Fire() { f() }
 
-// Timer is an event at a time. Timers of one instant fire in the order in
-// which they were set.
+// Timer is an event at a time; the zero value is not set. Timers of one instant
+// fire in the order in which they were set.
 type Timer struct {
-	ev    Event
-	when  time.Duration
-	seq   uint64
-	index int // in the heap, -1 if not there
+	ev   Event
+	when time.Duration
+	seq  uint64
+	pos  int // in the heap, from 1; 0 if not there
 }
+
+func (t *Timer) set() bool { return t.pos > 0 }
 
 // After fires ev in d from now. It is called inside the kernel.
 func (k *Kernel) After(d time.Duration, ev Event) *Timer {
-	t := &Timer{ev: ev, index: -1}
-	k.schedule(t, k.clockNow()+max(d, 0))
-	return t
+	return k.At(k.clockNow()+max(d, 0), ev)
 }
 
 // At fires ev at a time, or as soon as it can if that has passed.
 func (k *Kernel) At(at time.Duration, ev Event) *Timer {
-	t := &Timer{ev: ev, index: -1}
+	t := &Timer{ev: ev}
 	k.schedule(t, at)
 	return t
+}
+
+// Set sets a timer that is embedded in something, and not set now.
+func (k *Kernel) Set(t *Timer, at time.Duration, ev Event) {
+	t.ev = ev
+	k.schedule(t, at)
 }
 
 // Cancel takes a timer back; it reports whether the timer had not fired. A nil
 // timer is fine.
 func (k *Kernel) Cancel(t *Timer) bool {
-	if t == nil || t.index < 0 {
+	if t == nil || !t.set() {
 		return false
 	}
-	k.timers.remove(t.index)
+	k.timers.remove(t.pos - 1)
 	return true
 }
 
@@ -81,7 +87,7 @@ func (h *heap) remove(i int) {
 	gone, last := old[i], old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	gone.index = -1
+	gone.pos = 0
 	if gone == last {
 		return
 	}
@@ -100,11 +106,11 @@ func (h *heap) up(i int, t *Timer) {
 			break
 		}
 		s[i] = s[parent]
-		s[i].index = i
+		s[i].pos = i + 1
 		i = parent
 	}
 	s[i] = t
-	t.index = i
+	t.pos = i + 1
 }
 
 func (h *heap) down(i int, t *Timer) {
@@ -124,9 +130,9 @@ func (h *heap) down(i int, t *Timer) {
 			break
 		}
 		s[i] = s[least]
-		s[i].index = i
+		s[i].pos = i + 1
 		i = least
 	}
 	s[i] = t
-	t.index = i
+	t.pos = i + 1
 }

@@ -62,7 +62,7 @@ func (t *task) state() string {
 		return "running"
 	case t.co == nil:
 		return "not started"
-	case t.cond == nil && t.waits == nil && t.slot == nil && t.timer.index < 0:
+	case t.cond == nil && t.waits == nil && t.slot == nil && !t.timer.set():
 		return "ready"
 	}
 	s := t.what
@@ -72,7 +72,7 @@ func (t *task) state() string {
 	if t.waits != nil && t.waits.hasDeadline {
 		s += fmt.Sprintf(", until %v", t.waits.deadline)
 	}
-	if t.timer.index >= 0 {
+	if t.timer.set() {
 		s += fmt.Sprintf(", until %v", t.timer.when)
 	}
 	return s

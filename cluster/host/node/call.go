@@ -25,6 +25,7 @@ type call struct {
 	prev     *call    // in the callee's list
 	next     *call
 	verdict  gate.Verdict // while held
+	timer    kernel.Timer // while on its way
 }
 
 // Call sends a copy of m and waits for the answer.
@@ -37,19 +38,32 @@ func (p *port) call(ctx context.Context, to cluster.NodeID, m host.Message) (hos
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := &call{src: p, req: m.Clone(), api: m.API()}
+	c := p.newCall()
+	c.req, c.api = m.Clone(), m.API()
 	now := p.core.cfg.Now()
 	if l := p.linkTo(to); l != nil {
 		c.dst = l.to
 		l.send(c, now, false)
 	} else {
 		c.err, c.reply = host.ErrUnreachable, true
-		p.k.At(now+p.core.latency(p.rand), c)
+		p.k.Set(&c.timer, now+p.core.latency(p.rand), c)
 	}
 	if err := c.Wait(ctx, c.api, string(to)); err != nil {
 		return nil, err
 	}
-	return c.resp, c.err
+	resp, err := c.resp, c.err
+	*c = call{src: p, next: p.spare} // answered, so that nobody else has it
+	p.spare = c
+	return resp, err
+}
+
+func (p *port) newCall() *call {
+	c := p.spare
+	if c == nil {
+		return &call{src: p}
+	}
+	p.spare, c.next = c.next, nil
+	return c
 }
 
 // linkTo is the link to a node, nil if there is no such node.

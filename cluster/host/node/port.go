@@ -22,6 +22,7 @@ type port struct {
 	incarnations int
 	skew         *skew // nil: the clock is right
 	disk         *disk
+	spare        *call   // those that are over, linked by next
 	sending      []*link // those that hold something, in the order in which they began
 	look         *kernel.Timer
 	lookAt       time.Duration // when look fires; no lease that holds something ends before
@@ -76,7 +77,7 @@ func (l *link) send(c *call, now time.Duration, quiet bool) {
 	case v.Refuse:
 		c.err = host.ErrUnreachable
 		c.reply = true
-		l.from.k.At(now+l.latency(), c)
+		l.from.k.Set(&c.timer, now+l.latency(), c)
 	case v.Drop:
 		c.lost()
 	case v.HeldUntil > 0:
@@ -105,9 +106,9 @@ func (l *link) carry(c *call, now time.Duration, v gate.Verdict) {
 func (l *link) deliver(c *call, at, now time.Duration) {
 	switch {
 	case l.to.k == l.from.k:
-		l.to.k.At(at, c)
+		l.to.k.Set(&c.timer, at, c)
 	case at > now:
-		l.to.k.PostAt(at, c)
+		l.to.k.PostSet(&c.timer, at, c)
 	default:
 		l.to.k.Post(c)
 	}
