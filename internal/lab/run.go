@@ -13,7 +13,6 @@ import (
 	"github.com/fencepost-dev/fencepost/checker"
 	"github.com/fencepost-dev/fencepost/cluster"
 	"github.com/fencepost-dev/fencepost/cluster/host"
-	"github.com/fencepost-dev/fencepost/cluster/host/node"
 	"github.com/fencepost-dev/fencepost/cluster/host/real"
 	"github.com/fencepost-dev/fencepost/cluster/inproc"
 	"github.com/fencepost-dev/fencepost/cluster/zookeeper"
@@ -48,7 +47,6 @@ type world interface {
 	host.World
 	Run(ctx context.Context, main func(ctx context.Context, c host.Control) error) error
 	Close()
-	Findings() []node.Finding
 }
 
 // Run carries out one test and judges it. An end of ctx ends the load early;
