@@ -210,6 +210,12 @@ func (g *Group) Resume() {
 func (g *Group) Paused() bool { return g.paused }
 
 func (g *Group) makeReady(t *task) {
+	if g.dead {
+		// The burial unwinds it. Deferred functions of its siblings, which cancel
+		// contexts, come here while that is going on: a task that is about to be
+		// used again must not stay in the queue.
+		return
+	}
 	if g.paused {
 		g.held = append(g.held, t)
 		return
