@@ -17,7 +17,6 @@ import (
 // return the library's errors; what these mean is the door's business.
 type zkLibrary struct {
 	conn *zk.Conn
-	once sync.Once
 }
 
 // openLibrary starts a connection for the door's session. The callback of the
@@ -57,20 +56,17 @@ func openLibrary(d *zkDoor, servers []string, timeout time.Duration, log *zap.Lo
 	return l, nil
 }
 
-// close ends the connection; it may take a second. Behind a shut door it waits
-// for the library to come to its dial, where a close is quick.
+// close ends the library's connection behind a shut door. It waits for the
+// library to come to its dial, where a close is quick; elsewhere it may take a
+// second.
 func (l *zkLibrary) close(d *zkDoor) {
-	l.once.Do(func() {
-		if d.isShut() {
-			timer := time.NewTimer(200 * time.Millisecond)
-			defer timer.Stop()
-			select {
-			case <-d.refused:
-			case <-timer.C:
-			}
-		}
-		l.conn.Close()
-	})
+	timer := time.NewTimer(200 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-d.refused:
+	case <-timer.C:
+	}
+	l.conn.Close()
 }
 
 // zkServers hands out the servers in turn. It says "wrapped around", which

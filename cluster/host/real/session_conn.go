@@ -54,6 +54,7 @@ type zkOut struct {
 	at      time.Time
 	request zkRequest
 	greets  bool
+	silent  bool // the harness's own
 }
 
 // zkIn is a frame on its way to the library, or the end of the stream.
@@ -74,6 +75,7 @@ type zkPending struct {
 	call     *zkCall // nil for the library's own
 	sent     bool    // handed to the operating system
 	injected chan error
+	silent   bool // injected by the harness: no tap or cut is meant
 }
 
 // dial is the library's dialer.
@@ -176,10 +178,17 @@ func (c *zkConn) Close() error {
 	return nil
 }
 
-// Write takes bytes of the stream. A frame that must not pass breaks it.
+// Write takes bytes of the stream. A frame that must not pass breaks it. Of a
+// broken stream the reader hears, not the writer, as of a socket whose peer has
+// just gone: the library answers a request twice whose write fails, and thrice
+// if it is being closed, which blocks it for ever.
 func (c *zkConn) Write(p []byte) (int, error) {
-	if err := c.awaitRoom(); err != nil {
-		return 0, err
+	switch c.awaitRoom() {
+	case roomNever:
+		return len(p), nil
+	case roomLate:
+		return 0, os.ErrDeadlineExceeded
+	case roomNow:
 	}
 	c.partial = append(c.partial, p...)
 	for {
@@ -191,7 +200,8 @@ func (c *zkConn) Write(p []byte) (int, error) {
 			err = c.accept(slices.Clone(c.partial[:n]))
 		}
 		if err != nil {
-			return 0, c.breakOff(err)
+			_ = c.breakOff(err)
+			return len(p), nil
 		}
 		c.partial = c.partial[n:]
 	}
@@ -204,19 +214,27 @@ func (c *zkConn) breakOff(cause error) error {
 	return cause
 }
 
+type room uint8
+
+const (
+	roomNow   room = iota
+	roomLate       // not before the deadline
+	roomNever      // the stream is broken
+)
+
 // awaitRoom blocks while the send buffer is full.
-func (c *zkConn) awaitRoom() error {
+func (c *zkConn) awaitRoom() room {
 	for {
 		c.door.lock()
-		err, full, deadline := c.err, c.outBytes > zkSendBuffer, c.writeDeadline
+		broken, full, deadline := c.err != nil, c.outBytes > zkSendBuffer, c.writeDeadline
 		c.door.unlock()
 		switch {
-		case err != nil:
-			return err
+		case broken:
+			return roomNever
 		case past(deadline):
-			return os.ErrDeadlineExceeded
+			return roomLate
 		case !full:
-			return nil
+			return roomNow
 		}
 		awaitAny(c.room, nil, deadline)
 	}

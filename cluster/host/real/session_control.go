@@ -68,7 +68,7 @@ func (d *zkDoor) expireByInjection(ctx context.Context) error {
 	if live == nil {
 		return errNotConnected
 	}
-	done, err := live.inject()
+	done, err := live.inject(true)
 	if err != nil {
 		return err
 	}

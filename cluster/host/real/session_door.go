@@ -33,7 +33,9 @@ type zkDoor struct {
 	post    func(func())
 	onNew   func(host.SessionState, int64) // on the node's loop, by post
 	library *zkLibrary
-	shutC   chan struct{}
+	// closeLibrary blocks until the library is closed.
+	closeLibrary func()
+	shutC        chan struct{}
 	// refused is poked when a dial was refused: the library is then where a
 	// close takes no time.
 	refused chan struct{}
@@ -48,7 +50,8 @@ type zkDoor struct {
 	timeout    int32 // milliseconds, as agreed
 	conns      map[*zkConn]struct{}
 	dials      int
-	live       *zkConn // the one that carries the session
+	live       *zkConn       // the one that carries the session
+	greeted    chan struct{} // closed, and replaced, when there is a new one
 	queue      []*zkCall
 	unwritten  *zkCall // in the library's queue, its frame not yet seen
 	watches    zkWatches
@@ -78,7 +81,7 @@ type zkResult struct {
 
 func newZKDoor(g *zkGate, post func(func()), onNew func(host.SessionState, int64)) *zkDoor {
 	d := &zkDoor{
-		gate: g, post: post, onNew: onNew, shutC: make(chan struct{}), refused: make(chan struct{}, 1),
+		gate: g, closeLibrary: func() {}, post: post, onNew: onNew, shutC: make(chan struct{}), refused: make(chan struct{}, 1), greeted: make(chan struct{}),
 		conns:      map[*zkConn]struct{}{},
 		renewing:   map[zkWatchKey]struct{}{},
 		ephemerals: map[string]struct{}{},
@@ -265,6 +268,8 @@ func (d *zkDoor) handshaken(c *zkConn, h jute.ConnectResponse) {
 	}
 	d.id, d.password, d.timeout = h.SessionID, h.Passwd, h.TimeOut
 	d.live = c
+	close(d.greeted)
+	d.greeted = make(chan struct{})
 	clear(d.renewing)
 	for key := range d.watches.armed {
 		d.renewing[key] = struct{}{}
@@ -295,6 +300,9 @@ func (d *zkDoor) renewed(keys []zkWatchKey) {
 // callback. The door is shut when it returns.
 func (d *zkDoor) expired() {
 	d.lock()
+	if d.leaving {
+		d.setState(host.Closed) // the answer to our own goodbye
+	}
 	d.setState(host.Expired)
 	d.unlock()
 	d.shutNow()
@@ -329,11 +337,46 @@ func (d *zkDoor) closing() {
 	d.lock()
 	d.leaving = true
 	d.unlock()
-	d.library.close(d)
+	d.sayGoodbye()
 	d.lock()
 	d.setState(host.Closed)
 	d.unlock()
 	d.shutNow()
+}
+
+// goodbyeTimeout is how long a close tries to reach the server.
+const goodbyeTimeout = time.Second
+
+// sayGoodbye has the server close the session. The door says it, not the
+// library, which would set its transaction number while it renews watches, and
+// ask for them from too new a one.
+func (d *zkDoor) sayGoodbye() {
+	timer := time.NewTimer(goodbyeTimeout)
+	defer timer.Stop()
+	for {
+		d.lock()
+		live, greeted := d.live, d.greeted
+		d.unlock()
+		if live != nil {
+			if done, err := live.inject(false); err == nil {
+				select {
+				case err := <-done:
+					if err == nil {
+						return
+					}
+				case <-timer.C:
+					return
+				}
+			}
+		}
+		select {
+		case <-greeted:
+		case <-d.shutC:
+			return
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 // kill shuts the door of a dying process: nothing is said to the server.
@@ -358,7 +401,7 @@ func (d *zkDoor) shutNow() {
 	}
 	d.breakAll(errZKShut)
 	d.gate.leave(d)
-	d.gate.spawn(func() { d.library.close(d) })
+	d.gate.spawn(d.closeLibrary)
 }
 
 // open starts the library for a new session.
@@ -366,8 +409,11 @@ func (d *zkDoor) open(servers []string, timeout time.Duration, log *zap.Logger) 
 	d.lock()
 	defer d.unlock()
 	library, err := openLibrary(d, servers, timeout, log)
-	d.library = library
-	return err
+	if err != nil {
+		return err
+	}
+	d.library, d.closeLibrary = library, func() { library.close(d) }
+	return nil
 }
 
 // abandon gives up a session that its node has no use for.

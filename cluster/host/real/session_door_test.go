@@ -63,9 +63,9 @@ func TestWhatOvertakesTheRenewalBreaksTheConnection(t *testing.T) {
 	client, server := s.open()
 	s.write(client, requestFrame(jute.XidPing, jute.OpAuth, &jute.AuthPacket{}))
 	server.read()
-	_, err := client.Write(getReq(2, "/a", false))
-	require.ErrorIs(t, err, errZKStrict)
-	_, err = client.Read(make([]byte, 1))
+	s.write(client, getReq(2, "/a", false))
+	server.gone()
+	_, err := client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, errZKStrict)
 }
 
@@ -99,7 +99,10 @@ func TestAnUnwrittenCallIsRevoked(t *testing.T) {
 		run: func() (any, error) {
 			<-writeNow
 			client, _ := s.open()
-			_, err := client.Write(createReq(1, "/a", 0))
+			if _, err := client.Write(createReq(1, "/a", 0)); err != nil {
+				return nil, err
+			}
+			_, err := client.Read(make([]byte, 1))
 			written <- err
 			return nil, err
 		},

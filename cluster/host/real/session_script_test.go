@@ -50,8 +50,6 @@ func newScript(t *testing.T) *script {
 	s.door = newZKDoor(s.gate, func(f func()) { f() }, func(st host.SessionState, _ int64) {
 		s.states = append(s.states, st)
 	})
-	s.door.library = &zkLibrary{}
-	s.door.library.once.Do(func() {}) // nothing to close
 	require.True(t, s.gate.enter(s.door))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -147,6 +147,6 @@ func compareWithLog(t *testing.T, reported []history.Txn, logged []zookeeper.Tra
 		delete(byZxid, l.Zxid)
 	}
 	require.Empty(t, byZxid, "reported as committed, and the server's log does not have them")
-	require.Greater(t, matched, 1000)
+	require.Greater(t, matched, 200)
 	t.Logf("%d transactions agree; reported by outcome: %v", matched, counts)
 }
