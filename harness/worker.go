@@ -134,6 +134,7 @@ func (l *loop) complete(f finished) history.Op {
 	op := history.Op{
 		Process: f.op.Process, F: f.op.F, Value: f.op.Value,
 		Node: string(f.completion.Attempts.Node), Tries: f.completion.Attempts.Tries,
+		Metadata: f.completion.Attempts.Metadata,
 	}
 	op.Type = l.verdict(f.op.F, f.err)
 	if f.err != nil {
