@@ -94,6 +94,34 @@ func TestKillBeforeTheFirstStepRunsNothing(t *testing.T) {
 	})
 }
 
+func TestDeferredCancelOfTheKilledWakesNobody(t *testing.T) {
+	k := New(Config{})
+	run(t, k, func(ctx context.Context, g *Group) {
+		for range 20 {
+			v := k.NewGroup("victim")
+			v.Go(v.Context(), "main", func(ctx context.Context) {
+				inner, cancel := v.WithCancel(ctx)
+				defer cancel()
+				for range 3 {
+					v.Go(inner, "waiter", func(ctx context.Context) {
+						_ = v.Sleep(ctx, time.Hour)
+						t.Error("ran on")
+					})
+				}
+				_ = v.Sleep(ctx, time.Hour)
+			})
+			_ = g.Sleep(ctx, 1)
+			v.Kill()
+			_ = g.Sleep(ctx, 1)
+			require.Zero(t, v.Size())
+			require.Zero(t, k.ready.len())
+			for range 4 {
+				g.Go(ctx, "other", func(ctx context.Context) { _ = g.Sleep(ctx, 1) })
+			}
+		}
+	})
+}
+
 func TestHooksRunOnceInOrderBeforeTheTasksUnwind(t *testing.T) {
 	k := New(Config{})
 	var order []string
