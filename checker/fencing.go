@@ -181,7 +181,7 @@ func (c fencing) zookeeper(h history.History, t *timeline, ts terms, data *Fenci
 		if !superseded {
 			continue
 		}
-		if txn.Ephemeral || txn.Op == "closeSession" {
+		if txn.Ephemeral || txn.Op == "closeSession" || takesEpoch(txn) {
 			data.Exempt++
 			continue
 		}
@@ -189,6 +189,13 @@ func (c fencing) zookeeper(h history.History, t *timeline, ts terms, data *Fenci
 		parts = append(parts, c.write(h, t, ts[i], newer, e, data))
 	}
 	return parts, nil
+}
+
+// takesEpoch says that the transaction takes the next coordinator epoch. It opens
+// a term, and belongs to no earlier one of its process: if its answer is lost the
+// epoch is claimed by nobody, and the process takes another.
+func takesEpoch(txn history.Txn) bool {
+	return txn.Op == "set" && len(txn.Paths) == 1 && strings.HasSuffix(txn.Paths[0], "/coordinators/epoch")
 }
 
 // refused counts what old terms tried in vain, and what nobody knows.
