@@ -167,6 +167,13 @@ func (l *leadership) adopt(lai protocol.LeaderAndIsr) {
 	if !slices.Contains(lai.ISR, l.r.s.cfg.Server) {
 		l.r.violation("leader-in-isr", fmt.Sprintf("leader %d, isr %v, leader epoch %d", lai.Leader, lai.ISR, lai.LeaderEpoch))
 	}
+	for _, f := range l.followers {
+		if slices.Contains(lai.ISR, f.server) && !slices.Contains(l.r.lai.ISR, f.server) {
+			// Who joined at the high watermark may still be behind the end: without a
+			// fresh start it would be put out at once, and let in again, for ever.
+			f.caughtUp = max(f.caughtUp, l.r.s.h.Now())
+		}
+	}
 	l.r.lai = lai
 	l.setMaximal(lai.ISR)
 	l.advance()
