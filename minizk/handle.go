@@ -101,7 +101,10 @@ func decode(op jute.OpCode, d *jute.Decoder) jute.Record {
 		return nil
 	}
 	req.Decode(d)
-	if d.Err() != nil {
+	switch err := d.Err(); {
+	case errors.Is(err, jute.ErrNullACL):
+		return &tree.NoRecord{}
+	case err != nil:
 		return nil
 	}
 	return req

@@ -288,7 +288,7 @@ func TestExpiryOfASilentSession(t *testing.T) {
 	require.Equal(t, []jute.WatcherEvent{{Type: jute.EventNodeDeleted, State: jute.StateSyncConnected, Path: "/e"}}, b.events)
 }
 
-func word(t *testing.T, addr, w string) string {
+func word(t testing.TB, addr, w string) string {
 	t.Helper()
 	c := dialTCP(t, addr)
 	_, err := io.WriteString(c, w)

@@ -40,10 +40,6 @@ func (r *MultiRequest) Decode(d *Decoder) {
 			d.Fail(fmt.Errorf("invalid type of op in a multi: %d", int32(op)))
 			return
 		}
-		if len(r.Ops) > 0 && r.Ops[0].Op.InMulti() != op.InMulti() {
-			d.Fail(errMixed)
-			return
-		}
 		req := NewRequest(op)
 		req.Decode(d)
 		if c, ok := req.(*CreateRequest); ok && d.Err() == nil {
@@ -53,9 +49,17 @@ func (r *MultiRequest) Decode(d *Decoder) {
 				return
 			}
 		}
+		if len(r.Ops) > 0 && r.Ops[0].Op.InMulti() != op.InMulti() {
+			d.Fail(errMixed)
+			return
+		}
 		r.Ops = append(r.Ops, MultiOp{Op: op, Request: req})
 	}
 }
+
+// ErrNullACL says that a create in a multi has no list of ACLs at all. The real
+// server stumbles over it before it has taken a zxid for the multi.
+var ErrNullACL = errors.New("create in a multi without an ACL")
 
 var errMixed = errors.New("mixing different kinds of ops in a multi")
 
@@ -64,7 +68,11 @@ var errMixed = errors.New("mixing different kinds of ops in a multi")
 func createInMulti(op OpCode, c *CreateRequest) (OpCode, error) {
 	ttl := c.Flags == FlagPersistentTTL || c.Flags == FlagPersistentSequentialTTL
 	if op != OpCreateTTL {
-		if c.Flags < FlagPersistent || c.Flags > FlagPersistentSequentialTTL || ttl {
+		known := c.Flags >= FlagPersistent && c.Flags <= FlagPersistentSequentialTTL
+		if known && c.ACL == nil {
+			return 0, ErrNullACL
+		}
+		if !known || ttl {
 			return 0, fmt.Errorf("invalid flag %d of a create in a multi", c.Flags)
 		}
 	} else if !ttl {

@@ -83,6 +83,9 @@ func (e *Encoder) Buffer(b []byte) {
 	e.buf = append(e.buf, b...)
 }
 
+// Raw writes bytes as they are.
+func (e *Encoder) Raw(b []byte) { e.buf = append(e.buf, b...) }
+
 // String writes a string with its length; it is never null.
 func (e *Encoder) String(s string) {
 	e.Int32(int32(len(s)))

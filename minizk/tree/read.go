@@ -50,7 +50,8 @@ func (t *Tree) read(r *request, op jute.OpCode, req jute.Record) Reply {
 }
 
 func under(paths []string, prefix string) []string {
-	if p := strings.TrimSpace(prefix); p == "" || p == "/" {
+	// Java's idea of white space: everything up to the blank.
+	if p := strings.TrimFunc(prefix, func(c rune) bool { return c <= ' ' }); p == "" || p == "/" {
 		return slices.Clone(paths)
 	}
 	var out []string
@@ -163,8 +164,10 @@ func (t *Tree) multiRead(r *request, req *jute.MultiRequest) Reply {
 	body := &jute.MultiResponse{Results: make([]jute.MultiResult, 0, len(req.Ops))}
 	for _, o := range req.Ops {
 		sub, ok := o.Request.(*jute.PathWatchRequest)
-		if !ok {
-			return failed(jute.MarshallingError)
+		if !ok { // what was read before goes out all the same
+			rep := failed(jute.MarshallingError)
+			rep.Body = body
+			return rep
 		}
 		one := &jute.PathWatchRequest{Path: sub.Path} // no watches are left here
 		var rep Reply

@@ -7,12 +7,17 @@ import (
 	"github.com/fencepost-dev/fencepost/minizk/jute"
 )
 
+// NoRecord takes the place of a request that the real server fails on before
+// it has taken a zxid, though its kind takes one otherwise.
+type NoRecord struct{ jute.NoBody }
+
 // write carries out a transaction. Everything that decodes takes a zxid, also
 // when it fails; of what does not decode only a multi takes one.
 func (t *Tree) write(r *request, op jute.OpCode, req jute.Record) Reply {
-	if req == nil {
+	_, early := req.(*NoRecord)
+	if req == nil || early {
 		rep := failed(jute.MarshallingError)
-		if op == jute.OpMulti {
+		if op == jute.OpMulti && !early {
 			rep.Txn = Txn{Zxid: t.next(), Err: jute.MarshallingError}
 		}
 		return rep
@@ -393,6 +398,9 @@ func (t *Tree) multi(r *request, req *jute.MultiRequest) Reply {
 		}
 		if res == nil {
 			res = &jute.NoBody{}
+		}
+		if op == jute.OpCreateTTL || op == jute.OpCreateContainer {
+			op = jute.OpCreate2 // so the real server names them in results
 		}
 		body.Results = append(body.Results, jute.MultiResult{Op: op, Response: res})
 	}
