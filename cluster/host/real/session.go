@@ -2,6 +2,7 @@ package real
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -148,7 +149,7 @@ func (s *zkSession) Exists(ctx context.Context, path string) (host.Stat, error) 
 func (s *zkSession) ExistsW(ctx context.Context, path string) (host.Stat, host.Watch, error) {
 	w := s.watch(path)
 	f, err := s.read(ctx, "exists "+path, w, func() (any, error) { return s.door.library.exists(path, true) })
-	if err != nil && err != host.ErrNoNode { //nolint:errorlint // the sentinel itself is what the door returns
+	if err != nil && !errors.Is(err, host.ErrNoNode) {
 		return host.Stat{}, nil, err
 	}
 	return f.stat, w, err
