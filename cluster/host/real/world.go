@@ -40,7 +40,8 @@ type Config struct {
 	// Stall is how long one step may take before it is reported as blocked; 0 =
 	// 10 s, negative = never.
 	Stall time.Duration
-	// Grace is how long main may go on after Run's context has ended; 0 = 1 min.
+	// Grace is how long main may go on after Run's context has ended, and how long
+	// Close waits for a task that blocks outside its kernel; 0 = 1 min.
 	Grace time.Duration
 }
 
@@ -215,14 +216,36 @@ func (w *World) Close() {
 	for _, k := range kernels {
 		k.Stop()
 	}
-	w.loops.Wait()
+	stuck := !w.await(&w.loops, "a node does not end: one of its tasks blocks outside the kernel")
 	w.control.Close()
+	if stuck {
+		return // their kernels are in use, and so may their sessions be
+	}
 	for _, k := range kernels {
 		k.Close()
 	}
-	w.blocked.Wait()
+	w.await(&w.blocked, "a function of Block does not end")
 	if err := w.CloseSessions(); err != nil {
 		w.Find(host.Finding{At: w.Now(), Detail: fmt.Sprintf("close zookeeper: %v", err)})
+	}
+}
+
+// await waits for goroutines, but not for ever: a run that cannot end is a
+// finding, and its report is worth more than its last goroutine.
+func (w *World) await(wg *sync.WaitGroup, otherwise string) bool {
+	ended := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(ended)
+	}()
+	limit := time.NewTimer(w.cfg.Grace)
+	defer limit.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-limit.C:
+		w.Find(host.Finding{At: w.Now(), Detail: fmt.Sprintf("%s\n%s", otherwise, stacks())})
+		return false
 	}
 }
 

@@ -46,6 +46,21 @@ func TestBlockedTaskIsFound(t *testing.T) {
 	require.Contains(t, w.Findings()[0].Detail, "TestBlockedTaskIsFound")
 }
 
+func TestCloseGivesUpOnABlockedTask(t *testing.T) {
+	w := NewWorld(Config{Stall: -1, Grace: 30 * time.Millisecond})
+	blocked := make(chan struct{})
+	err := w.Run(t.Context(), func(ctx context.Context, _ host.Control) error {
+		return w.NewNode("a", func(context.Context, host.Host) { <-blocked }).Start(ctx)
+	})
+	require.NoError(t, err)
+	require.Contains(t, w.Findings()[0].Detail, "TestCloseGivesUpOnABlockedTask")
+	close(blocked)
+	w.loops.Wait()
+	for _, k := range w.kernels {
+		k.Close()
+	}
+}
+
 func TestRunEndsWithItsContext(t *testing.T) {
 	std, cancel := context.WithCancel(t.Context())
 	w := NewWorld(Config{})
