@@ -17,12 +17,13 @@ import (
 // start runs a server for one test and checks that nothing of it is left.
 func start(t testing.TB, cfg minizk.Config) *minizk.Server {
 	t.Helper()
+	before := goleak.IgnoreCurrent()
 	srv, err := minizk.Start(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, srv.Close())
 		if tt, ok := t.(*testing.T); ok {
-			goleak.VerifyNone(tt)
+			goleak.VerifyNone(tt, before)
 		}
 	})
 	return srv

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost-dev/fencepost/minizk"
 	"github.com/fencepost-dev/fencepost/minizk/jute"
+	"github.com/fencepost-dev/fencepost/minizk/tree"
 )
 
 // twin runs a program's steps against one server and tells what it saw, in
@@ -407,5 +409,46 @@ func (w *twin) clear(c *raw, path string) {
 		w.clear(c, below)
 		k := call{jute.OpDelete, &jute.PathVersionRequest{Path: below, Version: -1}}
 		w.one(c, k)
+	}
+}
+
+// programLength is how many steps one program has.
+const programLength = 250
+
+// compare runs one program on both and gives the number of requests made.
+func compare(t *testing.T, seed uint64, ours, theirs *twin) int {
+	t.Helper()
+	p := newProgram(seed)
+	ours.open(p.sessions)
+	theirs.open(p.sessions)
+	calls := 0
+	var trail []string
+	for i := range programLength {
+		s := p.step()
+		ours.run(s)
+		theirs.run(s)
+		calls += max(len(s.calls), 1)
+		a, b := ours.took(), theirs.took()
+		trail = append(trail, b)
+		if a != b {
+			for _, line := range trail[max(0, len(trail)-12):] {
+				t.Log(line)
+			}
+			require.Equal(t, b, a, "seed %d step %d (expected is the real server)", seed, i)
+		}
+	}
+	ours.end()
+	theirs.end()
+	require.Equal(t, theirs.took(), ours.took(), "seed %d: the end", seed)
+	return calls
+}
+
+// TestTwoServersAgree: the same programs give the same answers twice, and the
+// machinery that compares minizk with the real server works.
+func TestTwoServersAgree(t *testing.T) {
+	cfg := minizk.Config{ExtendedTypes: true, SuperDigest: tree.Digest("super:secret")}
+	ours, again := newTwin(t, start(t, cfg).Addr()), newTwin(t, start(t, cfg).Addr())
+	for seed := range uint64(8) {
+		compare(t, seed, ours, again)
 	}
 }
