@@ -302,7 +302,7 @@ func (c *chainer) layout() chainLayout {
 		rank[i] = slot
 		slot++
 	}
-	var current int32 = noOp
+	current := noOp
 	enter := func(v int32) {
 		if current != noOp {
 			l.to[current] = slot

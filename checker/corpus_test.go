@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the golden texts beside the his
 // limits that fit histories of a few lines.
 func corpusCheckers(report history.Report) map[string]Checker {
 	storm := DefaultStorms()
-	storm.Limit, storm.Run = 6, 3
+	storm.Limit, storm.Run, storm.Session = 6, 3, 10*time.Second
 	bucket := func(string) string { return "t#1/0" }
 	register := DefaultLinearizable()
 	register.Bucket = bucket

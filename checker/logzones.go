@@ -269,39 +269,48 @@ func (l *logger) content() (logAnswer, bool) {
 	return logAnswer{}, true
 }
 
-// order checks the groups against real time: one pass to gather each group's
-// smallest return and largest call, one along the offsets with the running
-// largest call, one for the weak fetches.
-func (l *logger) order() logAnswer {
-	keys := len(l.owner) + 1
-	type edge struct{ ret, call, retOp, callOp int32 }
-	blank := edge{noReturn, noCall, noOp, noOp}
-	appends, fetches := make([]edge, keys), make([]edge, keys)
-	for k := range keys {
-		appends[k], fetches[k] = blank, blank
+// logEdge is the smallest return and the largest call of a group, and of whom.
+type logEdge struct{ ret, call, retOp, callOp int32 }
+
+func (e *logEdge) widen(i int, op *logOp) {
+	if op.Ret < e.ret {
+		e.ret, e.retOp = op.Ret, int32(i)
 	}
-	widen := func(e *edge, i int, op *logOp) {
-		if op.Ret < e.ret {
-			e.ret, e.retOp = op.Ret, int32(i)
-		}
-		if op.Call > e.call {
-			e.call, e.callOp = op.Call, int32(i)
-		}
+	if op.Call > e.call {
+		e.call, e.callOp = op.Call, int32(i)
+	}
+}
+
+// edges gathers the groups of appends and of strong fetches by key.
+func (l *logger) edges(keys int) (appends, fetches []logEdge) {
+	appends, fetches = make([]logEdge, keys), make([]logEdge, keys)
+	for k := range keys {
+		appends[k] = logEdge{noReturn, noCall, noOp, noOp}
+		fetches[k] = appends[k]
 	}
 	for i := range l.ops {
 		op := &l.ops[i]
 		switch {
 		case op.Kind == logAppend && l.base[i] != unknownOffset:
-			widen(&appends[l.base[i]+int64(op.Count)], i, op)
+			appends[l.base[i]+int64(op.Count)].widen(i, op)
 		case op.Kind == logFetch && op.End != unknownOffset:
-			widen(&fetches[op.End], i, op)
+			fetches[op.End].widen(i, op)
 		}
 	}
+	return appends, fetches
+}
+
+// order checks the groups against real time: one pass to gather each group's
+// smallest return and largest call, one along the offsets with the running
+// largest call, one for the weak fetches.
+func (l *logger) order() logAnswer {
+	keys := len(l.owner) + 1
+	appends, fetches := l.edges(keys)
 	l.high = slices.Grow(l.high[:0], keys)[:keys]
 	l.highOp = slices.Grow(l.highOp[:0], keys)[:keys]
 	high, highOp := noCall, noOp
 	for k := range keys {
-		for n, e := range [2]edge{appends[k], fetches[k]} {
+		for n, e := range [2]logEdge{appends[k], fetches[k]} {
 			if e.ret < high {
 				return logAnswer{fault: logOrder, a: e.retOp, b: highOp, offset: int64(k)}
 			}
@@ -313,6 +322,11 @@ func (l *logger) order() logAnswer {
 			}
 		}
 	}
+	return l.weak()
+}
+
+// weak judges the fetches that report no end.
+func (l *logger) weak() logAnswer {
 	for i := range l.ops {
 		op := &l.ops[i]
 		if op.Kind != logFetch || op.End != unknownOffset {

@@ -47,10 +47,21 @@ func (c storms) Check(_ context.Context, h history.History) (Verdict, error) {
 		return Verdict{}, err
 	}
 	fillWindows(&data)
-	data.Storms = append(c.rates(scan.refusals), scan.runs...)
-	slices.SortFunc(data.Storms, func(a, b Storm) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Bucket, b.Bucket), strings.Compare(a.Client, b.Client))
-	})
+	judged := c.opts.judged(scan.refusals)
+	data.Storms = append(append(data.Storms, c.rates(judged)...), scan.runs...)
+	if len(judged) < len(scan.refusals) {
+		for _, s := range c.rates(scan.refusals) {
+			if !overlaps(s, data.Storms) {
+				scan.spared = append(scan.spared, s)
+			}
+		}
+		data.Spared = append(data.Spared, scan.spared...)
+	}
+	for _, list := range [][]Storm{data.Storms, data.Spared} {
+		slices.SortFunc(list, func(a, b Storm) int {
+			return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Bucket, b.Bucket), strings.Compare(a.Client, b.Client))
+		})
+	}
 	t, err := newTimeline(h)
 	if err != nil {
 		return Verdict{}, err
@@ -68,6 +79,9 @@ func (c storms) verdict(data StormData, t *timeline) Verdict {
 		return v
 	}
 	if len(data.Storms) == 0 {
+		if n := len(data.Spared); n > 0 {
+			v.Summary += fmt.Sprintf("; %s of lost refusals, which nobody can prevent", plural(n, "burst"))
+		}
 		return v
 	}
 	for i, s := range data.Storms {
@@ -141,6 +155,13 @@ func (c storms) rates(refusals []refusal) []Storm {
 		flush()
 	}
 	return out
+}
+
+// overlaps tells a storm of a bucket that touches one of the list.
+func overlaps(s Storm, list []Storm) bool {
+	return slices.ContainsFunc(list, func(o Storm) bool {
+		return o.Kind == s.Kind && o.Bucket == s.Bucket && o.From <= s.To && s.From <= o.To
+	})
 }
 
 func newStorm(kind string, list []refusal) Storm {

@@ -163,6 +163,13 @@ func (f *readyFollower) see(op history.Op) error {
 			delete(l.pending, e.Bucket)
 			f.settle(e.Server)
 		}
+	case history.KindFault:
+		// What an idle server is elected to after another fault has other reasons.
+		for _, server := range sortedKeys(f.lives) {
+			if l := f.lives[server]; l.window.Buckets == 0 && len(l.pending) == 0 {
+				f.close(server, l.window.Ready)
+			}
+		}
 	case history.KindNode:
 		e, err := history.Decode[history.Node](op)
 		if err != nil {

@@ -34,7 +34,9 @@ type causes struct {
 	newestAd   map[place]int           // epoch 0 in the key: newest leader epoch advertised for (bucket, server)
 	admitted   map[place]seating       // the newest admission
 	newest     map[string]place        // by bucket: the admission with the highest leader epoch
-	restarts   map[int]int             // by server: how often its process ended or began
+	restarts   map[int]int             // by server: how often its process ended
+	down       map[int]time.Duration   // by server: when last
+	session    time.Duration           // how long a session outlives its process, 0 for ever
 }
 
 // seating is an admission, with the life of the process that it belonged to.
@@ -43,10 +45,10 @@ type seating struct {
 	life        int
 }
 
-func newCauses() *causes {
+func newCauses(session time.Duration) *causes {
 	return &causes{
 		advertised: map[place]time.Duration{}, newestAd: map[place]int{}, admitted: map[place]seating{},
-		newest: map[string]place{}, restarts: map[int]int{},
+		newest: map[string]place{}, restarts: map[int]int{}, down: map[int]time.Duration{}, session: session,
 	}
 }
 
@@ -82,13 +84,14 @@ func (c *causes) see(op history.Op) error {
 		server, ok := serverOf(e.Node)
 		if ok && (e.State == history.NodeDown || e.State == history.NodePanicked) {
 			c.restarts[server]++
+			c.down[server] = op.Time
 		}
 	}
 	return nil
 }
 
 // of gives a refusal's cause and the leadership that the client meant.
-func (c *causes) of(e history.Refused) (cause, place) {
+func (c *causes) of(at time.Duration, e history.Refused) (cause, place) {
 	p := place{e.Bucket, e.Server, e.ClientEpoch}
 	if p.epoch < 0 { // the client does not know epochs: take the newest that it could have been told
 		p.epoch = c.newestAd[place{bucket: e.Bucket, server: e.Server}]
@@ -101,7 +104,7 @@ func (c *causes) of(e history.Refused) (cause, place) {
 		return premature, p
 	case any && newest.epoch > p.epoch:
 		return stale, p
-	case admitted && c.restarts[e.Server] > seat.life:
+	case admitted && c.restarts[e.Server] > seat.life && (c.session == 0 || at <= c.down[e.Server]+c.session):
 		return lost, p
 	default:
 		return noLeader, p

@@ -10,6 +10,13 @@ type StormOptions struct {
 	// Run: one client refused more often than this running, for the same (bucket,
 	// leader epoch), is a storm too.
 	Run int
+	// SpareLost leaves lost refusals out of the limits above. They are counted and
+	// shown; but between the restart of a server and the end of its old session
+	// nobody can know better than to ask it, whatever a coordinator does.
+	SpareLost bool
+	// Session is how long after a server went down its old session may live; a
+	// refusal after that is not lost but without a leader. 0 does not bound it.
+	Session time.Duration
 	// Bucket names the bucket of a key, or is nil: then any success of a client
 	// ends its running refusals.
 	Bucket func(key string) string
@@ -18,9 +25,9 @@ type StormOptions struct {
 }
 
 // DefaultStorms are the limits of section 5 of the protocol: 100 refusals of a
-// bucket within 10 s, or more than 10 running.
+// bucket within 10 s, or more than 10 running; lost ones apart.
 func DefaultStorms() StormOptions {
-	return StormOptions{Limit: 100, Window: 10 * time.Second, Run: 10, Probe: func(client string) bool {
+	return StormOptions{Limit: 100, Window: 10 * time.Second, Run: 10, SpareLost: true, Probe: func(client string) bool {
 		return client == "observer" || client == "control"
 	}}
 }
@@ -39,7 +46,9 @@ type StormCounts struct {
 // start of the run, rows are sorted by name.
 type StormData struct {
 	StormCounts
-	Storms  []Storm        `json:"storms"`
+	Storms []Storm `json:"storms"`
+	// Spared are storms that only lost refusals make; they do not count.
+	Spared  []Storm        `json:"spared"`
 	Buckets []BucketStorms `json:"buckets"`
 	Clients []ClientStorms `json:"clients"`
 	APIs    []APIStorms    `json:"apis"`

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fencepost-dev/fencepost/history"
@@ -11,6 +12,7 @@ type stormScan struct {
 	refusals []refusal
 	hangs    []history.Record[history.Hung]
 	runs     []Storm
+	spared   []Storm        // runs that only lost refusals make
 	longest  map[string]int // by client: longest run of refusals
 	attempts int
 	metadata int
@@ -34,7 +36,7 @@ type runs struct {
 func (c storms) scan(h history.History) (*stormScan, error) {
 	scan := &stormScan{longest: map[string]int{}}
 	r := &runs{opts: c.opts, open: map[runKey][]refusal{}, clients: map[int]map[string]bool{}, scan: scan}
-	why := newCauses()
+	why := newCauses(c.opts.Session)
 	for _, op := range h.Ops() {
 		switch {
 		case op.Client():
@@ -49,7 +51,7 @@ func (c storms) scan(h history.History) (*stormScan, error) {
 			if c.opts.Probe != nil && c.opts.Probe(e.Client) {
 				continue
 			}
-			cause, place := why.of(e)
+			cause, place := why.of(op.Time, e)
 			ref := refusal{op.Time, op.Index, e, cause, place}
 			scan.refusals = append(scan.refusals, ref)
 			r.refused(ref)
@@ -120,15 +122,27 @@ func (r *runs) success(op history.Op) {
 func (r *runs) close(key runKey) {
 	list := r.open[key]
 	delete(r.open, key)
-	if len(list) > r.opts.Run {
-		r.scan.runs = append(r.scan.runs, newStorm("run", list))
+	judged := r.opts.judged(list)
+	switch {
+	case len(judged) > r.opts.Run:
+		r.scan.runs = append(r.scan.runs, newStorm("run", judged))
+	case len(list) > r.opts.Run:
+		r.scan.spared = append(r.scan.spared, newStorm("run", list))
 	}
+}
+
+// judged are the refusals that may make a storm.
+func (o StormOptions) judged(list []refusal) []refusal {
+	if !o.SpareLost || !slices.ContainsFunc(list, func(r refusal) bool { return r.cause == lost }) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(r refusal) bool { return r.cause == lost })
 }
 
 // data counts what was gathered.
 func (s *stormScan) data(h history.History, opts StormOptions) StormData {
 	d := StormData{
-		Storms: []Storm{}, Attempts: s.attempts, MetadataRequests: s.metadata, Acknowledged: s.acked,
+		Storms: []Storm{}, Spared: []Storm{}, Attempts: s.attempts, MetadataRequests: s.metadata, Acknowledged: s.acked,
 		Minutes: make([]StormCounts, int(h.End()/time.Minute)+1),
 	}
 	if s.acked > 0 {

@@ -71,6 +71,7 @@ func TestTheWatchAlarmsAtTheLineThatMakesItInvalid(t *testing.T) {
 }
 
 func randomRun(t *testing.T, seed uint64) history.History {
+	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 7))
 	rec := &recorder{t: t}
 	type pending struct {

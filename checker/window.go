@@ -60,9 +60,9 @@ func searchWindow(ops []windowOp, init int32, spec windowSpec, limits windowLimi
 	slots, most := slotsOf(ops)
 	switch {
 	case most <= 64:
-		return newWindow[[1]uint64](ops, slots, spec, limits).search(init)
+		return newWindow[[1]uint64](ops, slots, most, spec, limits).search(init)
 	case most <= windowOpen:
-		return newWindow[[4]uint64](ops, slots, spec, limits).search(init)
+		return newWindow[[4]uint64](ops, slots, most, spec, limits).search(init)
 	}
 	return notAsked, ReasonOpen
 }
@@ -131,11 +131,10 @@ type window[M windowMask] struct {
 	nodes   int64
 }
 
-func newWindow[M windowMask](ops []windowOp, slots []int32, spec windowSpec, limits windowLimits) *window[M] {
+func newWindow[M windowMask](ops []windowOp, slots []int32, most int, spec windowSpec, limits windowLimits) *window[M] {
 	w := &window[M]{spec: spec, limits: limits, ops: ops, slot: slots}
 	w.rank, w.prev = make([]int32, len(ops)), make([]int32, len(ops))
-	var m M
-	w.holds = make([]int32, 64*len(m))
+	w.holds = make([]int32, most)
 	for i := range w.holds {
 		w.holds[i] = noOp
 	}

@@ -24,7 +24,7 @@ func compareWindow(t *testing.T, seed uint64) answer {
 }
 
 func TestWindowAgreesWithPorcupine(t *testing.T) {
-	const histories = 20_000
+	const histories = 8_000
 	counts := map[answer]int{}
 	for seed := range uint64(histories) {
 		counts[compareWindow(t, seed)]++

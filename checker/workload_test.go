@@ -124,6 +124,7 @@ func (r recipe) apply(ops []drawn, dice *rand.Rand) {
 			op.to = state[op.key]
 		case opWrite:
 			op.to = value()
+		case opFailedCAS: // drawn as opCAS
 		case opCAS:
 			op.from, op.to = state[op.key], value()
 			if dice.Float64() >= r.Hit {
