@@ -75,6 +75,7 @@ func (s *server) fetchForFollower(ctx context.Context, m *protocol.FetchLog) *pr
 		if this != p.fetch {
 			return reply // a newer fetch speaks for the follower
 		}
+		s.hearEarly(m)
 		if err != nil {
 			s.gather(m, reply, true, true)
 			return reply
@@ -120,6 +121,19 @@ func (s *server) hear(m *protocol.FetchLog, b *protocol.FetchBucket) {
 	l.advance()
 	if !l.over && !l.inMaximal(f.server) && l.mayJoin(f) {
 		s.isr.kick()
+	}
+}
+
+// hearEarly takes in what a parked fetch proves for leaderships that began after
+// it came: followers are often told of a leader before it is. What it says was
+// true when it was sent, at that very leader epoch.
+func (s *server) hearEarly(m *protocol.FetchLog) {
+	for i := range m.Buckets {
+		if r := s.replicas[m.Buckets[i].Bucket]; r != nil && r.lead != nil && r.lead.epoch == m.Buckets[i].LeaderEpoch {
+			if f := r.lead.followerOf(m.Follower); f != nil && !f.heard {
+				s.hear(m, &m.Buckets[i])
+			}
+		}
 	}
 }
 
@@ -194,12 +208,15 @@ func (s *server) tell(server int, b *protocol.FetchBucket) (out protocol.Fetched
 	r := s.replicas[b.Bucket]
 	if r == nil {
 		out.Code = protocol.CodeUnknownTableOrBucket
-		return out, true, true
+		return out, false, true // it may be told of the bucket any moment
 	}
 	out.LeaderEpoch = r.leaderEpoch
 	l := r.lead
 	switch {
-	case l == nil || b.LeaderEpoch > l.epoch:
+	case b.LeaderEpoch > r.leaderEpoch:
+		out.Code = protocol.CodeNotLeaderOrFollower
+		return out, false, true // and of its role
+	case l == nil:
 		out.Code = protocol.CodeNotLeaderOrFollower
 		return out, true, true
 	case b.LeaderEpoch < l.epoch:

@@ -158,7 +158,7 @@ func (f *fetcher) syncing(m *protocol.FetchLog) bool {
 
 // backOff pauses after a failed request, longer each time, with jitter.
 func (f *fetcher) backOff(ctx context.Context) {
-	f.pause = min(max(2*f.pause, f.s.timing.FetchBackOff), 10*f.s.timing.FetchBackOff)
+	f.pause = grown(f.pause, f.s.timing.FetchBackOff)
 	_ = f.s.h.Sleep(ctx, f.pause/2+f.s.jitter(f.pause/2)) // the caller looks at ctx
 }
 
@@ -275,7 +275,6 @@ func (r *replica) refusedByLeader() {
 	if !r.s.policy.FetcherBacksOff {
 		return
 	}
-	t := r.s.timing.FetchBackOff
-	r.backOff = min(max(2*r.backOff, t), 10*t)
+	r.backOff = grown(r.backOff, r.s.timing.FetchBackOff)
 	r.fetchAfter = r.s.h.Now() + r.backOff/2 + r.s.jitter(r.backOff/2)
 }

@@ -24,15 +24,18 @@ func (p *isrProposer) kick() {
 }
 
 func (s *server) adjustISRs(ctx context.Context) {
+	pause := time.Duration(0)
 	for ctx.Err() == nil {
 		s.isr.kicked = false
 		m := s.proposals()
 		switch {
 		case len(m.Buckets) == 0:
 			s.awaitKick(ctx)
-		case !s.adjust(ctx, m):
-			pause := s.timing.AdjustBackOff
-			_ = s.h.Sleep(ctx, pause/2+s.jitter(pause)) // the loop looks at ctx
+		case s.adjust(ctx, m):
+			pause = 0
+		default:
+			pause = grown(pause, s.timing.AdjustBackOff)
+			_ = s.h.Sleep(ctx, pause/2+s.jitter(pause/2)) // the loop looks at ctx
 		}
 	}
 }

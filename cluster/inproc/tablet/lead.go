@@ -110,6 +110,9 @@ func (r *replica) takeLead(lai protocol.LeaderAndIsr) {
 	}
 	l.advance()
 	s.isr.kick()
+	for _, f := range l.followers {
+		f.peer.wake() // its fetch may have come before
+	}
 }
 
 // trustFormerEnds is the bug that counts what followers reported to an earlier

@@ -82,10 +82,11 @@ func (r *replica) follow(lai protocol.LeaderAndIsr) {
 	if !r.s.policy.TruncateByEpoch {
 		r.truncate(r.hw) // what Fluss does: by high watermark, whatever the leader holds
 	}
-	r.role(history.RoleFollowing, r.s.incarnation)
-	if lai.Leader != protocol.NoLeader {
-		r.s.fetcherOf(lai.Leader).add(r)
+	if lai.Leader == protocol.NoLeader {
+		return
 	}
+	r.role(history.RoleFollowing, r.s.incarnation)
+	r.s.fetcherOf(lai.Leader).add(r)
 }
 
 // idle gives up the replica's role and keeps its log.

@@ -62,13 +62,15 @@ type Timing struct {
 	// ISR; twice as often followers are looked at.
 	MaxLag time.Duration
 	// FetchWait is how long a follower's fetch is parked, FetchTimeout how long its
-	// answer is waited for, FetchBackOff the first pause after a failure.
+	// answer is waited for, FetchBackOff the first pause after a failure; pauses
+	// double, up to maxBackOff times the first.
 	FetchWait, FetchTimeout, FetchBackOff time.Duration
 	// HWDelay is how long news of the high watermark alone waits for company.
 	HWDelay time.Duration
 	// HWEvents is the least time between two hw events of a replica.
 	HWEvents time.Duration
-	// AdjustTimeout bounds an AdjustIsr, AdjustBackOff is the pause after a failure.
+	// AdjustTimeout bounds an AdjustIsr, AdjustBackOff is the first pause after a
+	// failure.
 	AdjustTimeout, AdjustBackOff time.Duration
 	// Checkpoint is how often high watermarks are written down.
 	Checkpoint time.Duration
@@ -80,13 +82,21 @@ type Timing struct {
 	ReadWait time.Duration
 }
 
+// maxBackOff is how many times its first pause a growing back-off may become.
+const maxBackOff = 20
+
+// grown is the pause after the given one.
+func grown(pause, first time.Duration) time.Duration {
+	return min(max(2*pause, first), maxBackOff*first)
+}
+
 // DefaultTiming suits clusters whose links take under some milliseconds.
 func DefaultTiming() Timing {
 	return Timing{
 		MaxLag:    2 * time.Second,
-		FetchWait: 500 * time.Millisecond, FetchTimeout: 2 * time.Second, FetchBackOff: 50 * time.Millisecond,
+		FetchWait: 500 * time.Millisecond, FetchTimeout: 2 * time.Second, FetchBackOff: 10 * time.Millisecond,
 		HWDelay: 5 * time.Millisecond, HWEvents: 20 * time.Millisecond,
-		AdjustTimeout: time.Second, AdjustBackOff: 50 * time.Millisecond,
+		AdjustTimeout: time.Second, AdjustBackOff: 20 * time.Millisecond,
 		Checkpoint: time.Second, Expiry: 50 * time.Millisecond, Retry: 100 * time.Millisecond,
 		ReadWait: 2 * time.Second,
 	}
@@ -191,6 +201,12 @@ func newServer(cfg Config, h host.Host) *server {
 
 // handle answers one call; each is a task of its own.
 func (s *server) handle(ctx context.Context, from cluster.NodeID, m host.Message) (host.Message, error) {
+	if s.policy.ServeOnceRegistered && s.incarnation == 0 && isClients(m) {
+		// Metadata may still name the former life of this process as a leader. To
+		// clients this one is not there yet: a connection that is refused is no
+		// answer that sends them back to the metadata.
+		return nil, host.ErrUnreachable
+	}
 	switch m := m.(type) {
 	case *protocol.PutKv:
 		return s.putKv(ctx, m), nil
@@ -219,6 +235,18 @@ func (s *server) handle(ctx context.Context, from cluster.NodeID, m host.Message
 		return s.probe(), nil
 	default:
 		return nil, cluster.Definite(fmt.Errorf("serve %s: tablets do not", m.API()))
+	}
+}
+
+// isClients reports whether a request is one that clients send.
+func isClients(m host.Message) bool {
+	switch m := m.(type) {
+	case *protocol.PutKv, *protocol.Lookup, *protocol.ProduceLog, *protocol.ListOffsets, *protocol.GetMetadata, *protocol.InitWriter:
+		return true
+	case *protocol.FetchLog:
+		return m.Follower < 0
+	default:
+		return false
 	}
 }
 
