@@ -41,6 +41,7 @@ func Bugs() []Bug {
 		failoverWithholdsServingLeaders(),
 		lateNoneBeatsLeader(),
 		bounceUnseen(),
+		servesBeforeRegistration(),
 		restartedLeaderKept(),
 		s1EpochInMemory(),
 		s1RestartedLeaderLeadsOn(),
@@ -76,7 +77,7 @@ type Preset struct {
 // of its sources, decision by decision.
 func Presets() []Preset {
 	shared := []string{
-		"bounce-unseen", "client-no-backoff", "client-old-metadata", "late-none-beats-leader", "s3-revert-refused-isr",
+		"bounce-unseen", "serves-before-registration", "client-no-backoff", "client-old-metadata", "late-none-beats-leader", "s3-revert-refused-isr",
 		"s4-ends-of-former-epochs", "s4-follower-hw-is-its-end", "s6-read-before-epoch-start", "s7-unconfirmed-reads",
 		"s8-truncate-to-hw", "s9-no-compare-and-set", "ack-lost-pending-forever", "not-leader-after-append",
 	}

@@ -77,7 +77,7 @@ func TestSoundClusterUnderChaos(t *testing.T) {
 			}
 			t.Logf("acked %d, tries %d, metadata %d, lai %d, refused %d, hung %d, events %d", l.acked, l.tally.Tries,
 				l.tally.Metadata, l.count(history.KindLAI), l.count(history.KindRefused), l.count(history.KindHung), len(l.ops))
-			if dir := os.Getenv("FENCEPOST_KEEP"); dir != "" && len(wrong) > 0 {
+			if dir := os.Getenv("FENCEPOST_KEEP"); dir != "" {
 				f, err := os.Create(fmt.Sprintf("%s/%d.jsonl", dir, seed))
 				require.NoError(t, err)
 				require.NoError(t, history.Write(f, l.ops))

@@ -344,4 +344,3 @@ func (l *lab) count(kind string) int {
 	}
 	return n
 }
-

@@ -103,7 +103,10 @@ func (o *observer) started(ctx context.Context) string {
 			return fmt.Sprintf("%s knows %d of %d tablets", info.ID, len(m.Tablets), len(o.c.tablets()))
 		}
 	}
-	return o.oneCoordinator(ctx)
+	if len(o.inOffice(ctx)) == 0 {
+		return "no coordinator in office"
+	}
+	return ""
 }
 
 // inOffice lists the coordinators that answer as the one in office.

@@ -67,6 +67,11 @@ type TabletPolicy struct {
 	// AckWhenServing answers a repeated notification with success only once the
 	// bucket serves. Dropped by repeat-acks-early.
 	AckWhenServing bool `json:"ack_when_serving"`
+	// ServeOnceRegistered answers no client before the first registration of this
+	// process: until its old session ends, metadata names its former life as a
+	// leader, which no answer of this one could serve. Dropped by
+	// serves-before-registration.
+	ServeOnceRegistered bool `json:"serve_once_registered"`
 	// CompareMetadata keeps the higher leader epoch, and at the same epoch a
 	// leader over none. Dropped by late-none-beats-leader.
 	CompareMetadata bool `json:"compare_metadata"`
@@ -80,6 +85,6 @@ func soundTablet() TabletPolicy {
 		MatchReply: true, DuplicateWaits: true, DedupeFromLog: true, AckWhenServing: true,
 		CompareMetadata: true, HoldBelowMinISR: true, HeardThisEpoch: true,
 		ReadsNeedMaximalISR: true, TokenNamesLeadership: true,
-		LostAfterAppendIsUnknown: true, FetcherBacksOff: true,
+		LostAfterAppendIsUnknown: true, FetcherBacksOff: true, ServeOnceRegistered: true,
 	}
 }
