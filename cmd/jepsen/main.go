@@ -21,7 +21,16 @@ const (
 	exitHarness = 255
 )
 
+// reaperVariable switches testcontainers' own reaper off.
+const reaperVariable = "TESTCONTAINERS_RYUK_DISABLED"
+
 func main() {
+	// Our containers carry their owner, and every start removes those whose owner
+	// is dead; so the reaper's image, one more to pull, is not needed. Whoever
+	// sets the variable is obeyed.
+	if _, set := os.LookupEnv(reaperVariable); !set {
+		_ = os.Setenv(reaperVariable, "true")
+	}
 	// The first signal ends the load, heals, checks what there is and writes the
 	// report; the second one kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -88,8 +88,16 @@ type bench struct {
 	world     world
 }
 
-// open makes the run's folder and starts what the world needs.
+// open starts what the world needs and makes the run's folder: in this order,
+// so that a ZooKeeper that does not start leaves no empty run behind.
 func (b *bench) open(ctx context.Context) error {
+	if b.World != WorldSim {
+		server, err := b.provider.Start(ctx, zookeeper.Config{})
+		if err != nil {
+			return fmt.Errorf("start zookeeper: %w", err)
+		}
+		b.server = server
+	}
 	now := time.Now()
 	logs := ""
 	if b.Out != "" {
@@ -105,38 +113,28 @@ func (b *bench) open(ctx context.Context) error {
 		return err
 	}
 	b.recorder = recorder
-	if err := b.start(ctx); err != nil {
-		return err
-	}
 	b.plan = harness.Plan{
 		Name: b.Workload, World: b.World, Preset: b.Preset, Bugs: b.bugs, Command: b.Command(),
 		Started: now.UTC().Format(time.RFC3339), Versions: map[string]string{"go": runtime.Version()},
 	}
-	if b.server != nil {
-		b.plan.ZooKeeper = b.server.Info().String()
-		b.plan.Versions["zookeeper"] = b.server.Info().Version
-	}
+	b.makeWorld()
 	b.ui.Limit(b.Options.TimeLimit)
 	return nil
 }
 
-// start brings ZooKeeper up and makes the world.
-func (b *bench) start(ctx context.Context) error {
+// makeWorld makes the world and says in the first line of output which it is.
+func (b *bench) makeWorld() {
 	if b.World == WorldSim {
 		b.ui.Notice("simulated world, simulated ZooKeeper")
 		b.world = sim.NewWorld(sim.Config{Seed: b.Options.Seed, Log: b.log, Observe: b.recorder.Observe})
-		return nil
+		return
 	}
-	server, err := b.provider.Start(ctx, zookeeper.Config{Log: b.log.Named("containers")})
-	if err != nil {
-		return fmt.Errorf("start zookeeper: %w", err)
-	}
-	b.server = server
-	b.ui.Notice(server.Info().String())
+	info := b.server.Info()
+	b.plan.ZooKeeper, b.plan.Versions["zookeeper"] = info.String(), info.Version
+	b.ui.Notice(info.String())
 	b.world = real.NewWorld(real.Config{
-		Seed: b.Options.Seed, Log: b.log, Observe: b.recorder.Observe, Sessions: real.ZooKeeper(server.Addresses()...),
+		Seed: b.Options.Seed, Log: b.log, Observe: b.recorder.Observe, Sessions: real.ZooKeeper(b.server.Addresses()...),
 	})
-	return nil
 }
 
 // run is the test itself, as the control node's first task.
