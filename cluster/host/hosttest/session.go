@@ -118,6 +118,27 @@ func (b *bench) reach(ctx context.Context, s host.Session, want host.SessionStat
 	}
 }
 
+// breaks counts how often a session has lost its connection.
+func (b *bench) breaks(s host.Session) int {
+	n := 0
+	for _, state := range b.sessionStates(s.ID()) {
+		if state == history.SessionSuspended {
+			n++
+		}
+	}
+	return n
+}
+
+// flap holds a session for so short a time that it is cut, and waits until it is
+// back. Who only looks at the state may miss it.
+func (b *bench) flap(ctx context.Context, s host.Session) {
+	b.t.Helper()
+	before := b.breaks(s)
+	b.w.ZooKeeper(controlID).Hold(10 * time.Millisecond)
+	b.until(ctx, "a break", func() bool { return b.breaks(s) > before })
+	b.reach(ctx, s, host.Connected, 2*sessionTimeout)
+}
+
 // waits returns what a watch saw.
 func (b *bench) waits(ctx context.Context, w host.Watch) host.WatchEvent {
 	b.t.Helper()

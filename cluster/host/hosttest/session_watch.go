@@ -112,13 +112,8 @@ func zkWatchOverCuts(ctx context.Context, b *bench) {
 	})
 	for range 40 {
 		_, old, w, err := z.GetW(ctx, a)
-		for err != nil { // cut by the hold of the round before
-			b.reach(ctx, z, host.Connected, 2*sessionTimeout)
-			_, old, w, err = z.GetW(ctx, a)
-		}
-		b.w.ZooKeeper(controlID).Hold(10 * time.Millisecond)
-		b.reach(ctx, z, host.Disconnected, sessionTimeout)
-		b.reach(ctx, z, host.Connected, 2*sessionTimeout)
+		require.NoError(b.t, err)
+		b.flap(ctx, z)
 		_, stat, err := z.Get(ctx, a)
 		for err == nil && stat.Version == old.Version { // nobody wrote meanwhile
 			b.sleep(ctx, time.Millisecond)
