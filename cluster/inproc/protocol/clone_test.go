@@ -98,8 +98,8 @@ func fill(v reflect.Value, next *int) {
 	*next++
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), next)
+		for _, field := range v.Fields() {
+			fill(field, next)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 3, 3))
@@ -124,6 +124,7 @@ func collect(v reflect.Value, path string, into map[uintptr]string) {
 }
 
 func shared(t *testing.T, v reflect.Value, path string, in map[uintptr]string) {
+	t.Helper()
 	walk(v, path, func(at uintptr, path string) {
 		if other, ok := in[at]; ok {
 			assert.Fail(t, "shared memory", "%s and %s", path, other)
@@ -149,5 +150,6 @@ func walk(v reflect.Value, path string, f func(uintptr, string)) {
 		for i := range v.Len() {
 			walk(v.Index(i), path+"[]", f)
 		}
+	default: // no memory behind it that could be shared; fill refuses other kinds
 	}
 }

@@ -215,8 +215,8 @@ type GetMetadataReply struct {
 	Buckets     []BucketMetadata
 }
 
-// CreateTable, DropTable, CreatePartition and DropPartition are DDL, answered by
-// the leading coordinator with a CodeReply once ZooKeeper holds the change.
+// CreateTable makes a table. It and the three below are DDL, answered by the
+// leading coordinator with a CodeReply once ZooKeeper holds the change.
 type CreateTable struct{ Spec cluster.TableSpec }
 
 // DropTable removes a table and its data.

@@ -24,6 +24,7 @@ func BenchmarkPuts(b *testing.B) { benchmark(b, 64, 12, 0) }
 func BenchmarkHalfReads(b *testing.B) { benchmark(b, 64, 12, 2) }
 
 func benchmark(b *testing.B, clients, buckets, readEvery int) {
+	b.Helper()
 	w := real.NewWorld(real.Config{NoLatency: true})
 	var zxid atomic.Int64
 	var nodes []host.Node
@@ -36,7 +37,7 @@ func benchmark(b *testing.B, clients, buckets, readEvery int) {
 	var elapsed time.Duration
 	err := w.Run(context.Background(), func(ctx context.Context, c host.Control) error {
 		var err error
-		elapsed, err = load(ctx, c, nodes, b, clients, buckets, readEvery)
+		elapsed, err = load(ctx, b, c, nodes, clients, buckets, readEvery)
 		return err
 	})
 	w.Close()
@@ -45,7 +46,8 @@ func benchmark(b *testing.B, clients, buckets, readEvery int) {
 }
 
 // load starts the tablets, elects by hand, and has the clients do b.N operations.
-func load(ctx context.Context, c host.Control, nodes []host.Node, b *testing.B, clients, buckets, readEvery int) (time.Duration, error) {
+func load(ctx context.Context, b *testing.B, c host.Control, nodes []host.Node, clients, buckets, readEvery int) (time.Duration, error) {
+	b.Helper()
 	for _, n := range nodes {
 		if err := n.Start(ctx); err != nil {
 			return 0, err

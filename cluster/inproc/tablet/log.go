@@ -110,11 +110,11 @@ func (l *changelog) lastEpoch() int {
 // (-1, 0) if there is none (rule S8).
 func (l *changelog) epochEnd(epoch int) (int, int64) {
 	end := l.end
-	for i := len(l.epochs) - 1; i >= 0; i-- {
-		if l.epochs[i].epoch <= epoch {
-			return l.epochs[i].epoch, end
+	for _, mark := range slices.Backward(l.epochs) {
+		if mark.epoch <= epoch {
+			return mark.epoch, end
 		}
-		end = l.epochs[i].start
+		end = mark.start
 	}
 	return -1, 0
 }

@@ -172,8 +172,14 @@ func TestWritersJudge(t *testing.T) {
 		want   verdict
 		base   int64
 	}{
-		{-1, 5, fresh, 0}, {2, 0, fresh, 0}, {2, 1, outOfOrder, 0},
-		{1, 8, fresh, 0}, {1, 9, outOfOrder, 0}, {1, 7, duplicate, 70}, {1, 3, duplicate, 30}, {1, 2, forgotten, 0},
+		{-1, 5, fresh, 0},
+		{2, 0, fresh, 0},
+		{2, 1, outOfOrder, 0},
+		{1, 8, fresh, 0},
+		{1, 9, outOfOrder, 0},
+		{1, 7, duplicate, 70},
+		{1, 3, duplicate, 30},
+		{1, 2, forgotten, 0},
 	} {
 		what, ref := w.judge(c.writer, c.seq)
 		require.Equal(t, c.want, what, "%+v", c)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -110,9 +109,11 @@ func (s *server) tryRegister(ctx context.Context, session host.Session, path str
 
 // ensure creates a path of persistent nodes.
 func ensure(ctx context.Context, session host.Session, path string) error {
-	at := ""
-	for _, name := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
-		at += "/" + name
+	for i := 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		at := path[:i]
 		_, _, err := session.Create(ctx, at, nil, host.Persistent)
 		if err != nil && !errors.Is(err, host.ErrNodeExists) {
 			return fmt.Errorf("create %s: %w", at, err)

@@ -10,8 +10,10 @@ import (
 
 // putKv upserts rows: the changelog first, the table through it.
 func (s *server) putKv(ctx context.Context, m *protocol.PutKv) *protocol.WriteReply {
-	w := write{bucket: request{m.Client, m.Process, protocol.APIPutKv, m.Bucket, m.LeaderEpoch}, writer: m.Writer, seq: m.Seq,
-		acks: m.Acks, deadline: s.deadline(m.TimeoutMillis)}
+	w := write{
+		bucket: request{m.Client, m.Process, protocol.APIPutKv, m.Bucket, m.LeaderEpoch}, writer: m.Writer, seq: m.Seq,
+		acks: m.Acks, deadline: s.deadline(m.TimeoutMillis),
+	}
 	return s.write(ctx, w, func(l *leadership) ([]protocol.LogRecord, protocol.Code) {
 		if l.table == nil {
 			return nil, protocol.CodeInvalidTable
@@ -22,8 +24,10 @@ func (s *server) putKv(ctx context.Context, m *protocol.PutKv) *protocol.WriteRe
 
 // produceLog appends a batch to a log table.
 func (s *server) produceLog(ctx context.Context, m *protocol.ProduceLog) *protocol.WriteReply {
-	w := write{bucket: request{m.Client, m.Process, protocol.APIProduceLog, m.Bucket, m.LeaderEpoch}, writer: m.Writer, seq: m.Seq,
-		acks: m.Acks, deadline: s.deadline(m.TimeoutMillis)}
+	w := write{
+		bucket: request{m.Client, m.Process, protocol.APIProduceLog, m.Bucket, m.LeaderEpoch}, writer: m.Writer, seq: m.Seq,
+		acks: m.Acks, deadline: s.deadline(m.TimeoutMillis),
+	}
 	return s.write(ctx, w, func(l *leadership) ([]protocol.LogRecord, protocol.Code) {
 		if l.r.isKV() {
 			return nil, protocol.CodeInvalidTable

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,9 +62,7 @@ func (s *server) writeReplicas(ctx context.Context, raised map[cluster.BucketID]
 	for _, r := range s.order {
 		all[r.id] = storedReplica{Bucket: r.id, Table: r.table, Replicas: r.replicas, LeaderEpoch: r.leaderEpoch}
 	}
-	for id, r := range raised {
-		all[id] = r
-	}
+	maps.Copy(all, raised)
 	list := make([]storedReplica, 0, len(all))
 	for _, r := range all {
 		if !s.policy.SyncLeaderEpoch && !r.Deleted {

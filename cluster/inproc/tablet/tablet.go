@@ -272,7 +272,7 @@ func (s *server) stopInGoodOrder(ctx context.Context) {
 	if s.h.AwaitStop(ctx) != nil {
 		return
 	}
-	for try := 0; try < 3; try++ {
+	for range 3 {
 		if s.handOver(ctx) {
 			break
 		}
