@@ -42,8 +42,12 @@ type LinearizableData struct {
 	PorcupineOK    int `json:"porcupine_judged"`
 	PorcupineTime  int `json:"porcupine_timed_out"`
 	PorcupineNever int `json:"porcupine_not_asked"`
-	ZonesJudged    int `json:"zones_judged"`
-	ZonesNot       int `json:"zones_not_applicable"`
+	// By the exact algorithm beside it: zones for unique writes, chains if there
+	// is compare-and-set too, the window search for all else.
+	ZonesJudged  int `json:"zones_judged"`
+	ChainsJudged int `json:"chains_judged"`
+	WindowJudged int `json:"window_judged"`
+	Undecidable  int `json:"fast_undecided"` // it ran out of time, memory or room
 	// Violating and Undecided are keys, sorted.
 	Violating []string `json:"violating"`
 	Undecided []string `json:"undecided"`
@@ -51,22 +55,32 @@ type LinearizableData struct {
 
 type linearizable struct{ opts LinearizableOptions }
 
-// NewLinearizable checks that every key is a linearizable register. Two
-// algorithms judge: Porcupine each key within its limits, and the zones (exact,
-// linear) every key whose writes are unique. They must agree; a difference is a
-// failure of the harness and shows both answers. A key that neither decides is
-// unknown, never valid. The verdict has a part for each key that is not valid.
-// Contract: see registers. Data: LinearizableData.
+// NewLinearizable checks that every key is a linearizable register, with reads,
+// writes and compare-and-set. Two algorithms judge: Porcupine each key within its
+// limits, and an exact one every key, which is linear where written values are
+// unique and else the window search within the same limits. They must agree; a
+// difference is a failure of the harness and shows both answers. A key that neither
+// decides is unknown, never valid. The verdict has a part for each key that is not
+// valid. Contract: see registers. Data: LinearizableData.
 func NewLinearizable(opts LinearizableOptions) Checker { return linearizable{opts} }
 
 func (linearizable) Name() string { return "linearizable" }
 
+// The exact algorithms, as verdicts name them.
+const (
+	byZones  = "zones"
+	byChains = "chains"
+	byWindow = "window search"
+)
+
 // keyResult is what both algorithms say of a key.
 type keyResult struct {
-	zones     zoneAnswer
-	proven    bool // the zones' proof was verified
-	porcupine answer
-	reason    string // why Porcupine gave no answer
+	fast       answer
+	path       string // the exact algorithm that answered, or tried last
+	fastReason string // why it gave no answer
+	zones      zoneAnswer
+	porcupine  answer
+	reason     string // why Porcupine gave no answer
 }
 
 func (c linearizable) Check(ctx context.Context, h history.History) (Verdict, error) {
@@ -122,9 +136,9 @@ func (linearizable) conclude(v *Verdict, data LinearizableData) {
 			v.Validity = max(v.Validity, Unknown)
 		}
 	}
-	asked := fmt.Sprintf("%s, %s; Porcupine judged %d of them (timed out %d, not asked %d), the zones %d",
+	asked := fmt.Sprintf("%s, %s; Porcupine judged %d of them (timed out %d, not asked %d), %s",
 		plural(data.Keys, "key"), plural(data.Acknowledged, "acknowledged operation"),
-		data.PorcupineOK, data.PorcupineTime, data.PorcupineNever, data.ZonesJudged)
+		data.PorcupineOK, data.PorcupineTime, data.PorcupineNever, fastSummary(data))
 	switch {
 	case data.Acknowledged == 0:
 		v.Validity, v.Reason = max(v.Validity, Unknown), ReasonVacuous
@@ -158,11 +172,32 @@ func (d *LinearizableData) add(k register, r keyResult) {
 	default:
 		d.PorcupineOK++
 	}
-	if r.zones.answer() == notAsked {
-		d.ZonesNot++
-	} else {
+	switch {
+	case r.fast != legal && r.fast != illegal:
+		d.Undecidable++
+	case r.path == byZones:
 		d.ZonesJudged++
+	case r.path == byChains:
+		d.ChainsJudged++
+	default:
+		d.WindowJudged++
 	}
+}
+
+func fastSummary(d LinearizableData) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		name string
+	}{{d.ZonesJudged, "the zones"}, {d.ChainsJudged, "the chains"}, {d.WindowJudged, "the window search"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", p.name, p.n))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing else any"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // judgeAll judges the keys in parallel; results stand where their keys stand.
@@ -177,9 +212,9 @@ func (c linearizable) judgeAll(ctx context.Context, h history.History, keys []re
 	}
 	for range min(workers, max(len(keys), 1)) {
 		wg.Go(func() {
-			z := &zoner{}
+			f := &fastPaths{}
 			for i := range next {
-				results[i] = c.judge(h, keys[i], z, deadline)
+				results[i] = c.judge(h, keys[i], f, deadline)
 			}
 		})
 	}
@@ -194,29 +229,52 @@ func (c linearizable) judgeAll(ctx context.Context, h history.History, keys []re
 	return results
 }
 
+// fastPaths are the exact algorithms with their buffers.
+type fastPaths struct {
+	zones  zoner
+	chains chainer
+}
+
+// judge takes the first algorithm that applies.
+func (f *fastPaths) judge(k register, limits windowLimits) (r keyResult) {
+	if k.froms == nil {
+		r.path = byZones
+		r.zones = f.zones.judge(k.spans, len(k.values))
+		r.fast = r.zones.answer()
+		if r.fast == illegal && !verifyZones(k.spans, r.zones) {
+			r.fast, r.fastReason = legal, "a proof that does not hold" // whatever Porcupine says, they differ or are both wrong
+		}
+	} else {
+		r.path = byChains
+		r.fast = f.chains.judge(k.ops(), len(k.values)).answer()
+	}
+	if r.fast == notAsked {
+		r.path = byWindow
+		r.fast, r.fastReason = searchRegister(k.ops(), len(k.values), limits)
+	}
+	return r
+}
+
 // judge asks both algorithms about one key. Porcupine is not asked when it is
 // predicted not to fit: "not asked" is not "agreed".
-func (c linearizable) judge(h history.History, k register, z *zoner, deadline time.Time) keyResult {
-	r := keyResult{zones: z.judge(k.spans, len(k.values))}
-	if r.zones.answer() == illegal {
-		r.proven = verifyZones(k.spans, r.zones)
+func (c linearizable) judge(h history.History, k register, f *fastPaths, deadline time.Time) keyResult {
+	limit := func() time.Duration {
+		left := c.opts.KeyTime
+		if c.opts.TotalTime > 0 && (left <= 0 || time.Until(deadline) < left) {
+			left = max(time.Until(deadline), 1)
+		}
+		return left
 	}
-	limit := c.opts.KeyTime
-	if c.opts.TotalTime > 0 {
-		left := time.Until(deadline)
-		if limit <= 0 || left < limit {
-			limit = left
-		}
-		if limit <= 0 {
-			r.reason = ReasonTime
-			return r
-		}
+	r := f.judge(k, windowLimitsFor(limit(), c.opts.Memory))
+	if c.opts.TotalTime > 0 && time.Now().After(deadline) {
+		r.reason = ReasonTime
+		return r
 	}
 	if need := porcupineMemory(len(k.spans)); c.opts.Memory > 0 && need > c.opts.Memory {
 		r.reason = ReasonMemory
 		return r
 	}
-	if r.porcupine = askPorcupine(registerModel(k.values), k.operations(h), limit); r.porcupine == timedOut {
+	if r.porcupine = askPorcupine(registerModel(k.values), k.operations(h), limit()); r.porcupine == timedOut {
 		r.reason = ReasonTime
 	}
 	return r
@@ -224,27 +282,28 @@ func (c linearizable) judge(h history.History, k register, z *zoner, deadline ti
 
 // verdict turns the two answers into one.
 func (c linearizable) verdict(ctx context.Context, h history.History, t *timeline, k register, r keyResult) Verdict {
-	z, p := r.zones.answer(), r.porcupine
+	fast, p := r.fast, r.porcupine
 	v := Verdict{Checker: "linearizable", Subject: k.key}
-	broken := z == illegal && !r.proven
-	if broken || (z == legal || z == illegal) && (p == legal || p == illegal) && z != p {
+	decided := func(a answer) bool { return a == legal || a == illegal }
+	if decided(fast) && decided(p) && fast != p || r.zones.answer() == illegal && fast != illegal {
 		v.Class, v.Validity, v.Reason = Harness, Invalid, ReasonDisagree
-		v.Summary = fmt.Sprintf("key %s: zones say %v, Porcupine %v", k.key, z, p)
-		v.Story = fmt.Sprintf("zones: %+v, proof verified: %v; values %v; %d operations", r.zones, r.proven, k.named(r.zones), len(k.spans))
+		v.Summary = fmt.Sprintf("key %s: the %s say %v, Porcupine %v", k.key, r.path, fast, p)
+		v.Story = fmt.Sprintf("%s: %v %+v %s, values %v; Porcupine: %v %s; %s", r.path, fast, r.zones, r.fastReason, k.named(r.zones), p, r.reason,
+			plural(len(k.spans), "operation"))
 		v.Evidence = k.lines(h, allSpans(len(k.spans))...)
 		return v
 	}
 	switch {
-	case z == illegal:
+	case fast == illegal && r.path == byZones:
 		return c.explain(h, t, k, r.zones)
-	case p == illegal:
+	case fast == illegal || p == illegal:
 		return c.explainSearch(ctx, h, t, k)
-	case z == legal || p == legal:
+	case fast == legal || p == legal:
 		return v
 	}
-	v.Validity, v.Reason = Unknown, r.reason
-	v.Summary = fmt.Sprintf("key %s: value %s is written twice, so the zones do not apply, and Porcupine was %v (%s, %d operations, %d open at once)",
-		k.key, k.values[r.zones.a], p, r.reason, len(k.spans), k.maxOpen)
+	v.Validity, v.Reason = Unknown, r.fastReason
+	v.Summary = fmt.Sprintf("key %s: the %s was %v (%s), Porcupine %v (%s); %s, %d open at once",
+		k.key, r.path, fast, r.fastReason, p, r.reason, plural(len(k.spans), "operation"), k.maxOpen)
 	return v
 }
 
@@ -289,7 +348,10 @@ func (r register) describe(h history.History, s int) string {
 	i := int(r.invoke[s])
 	var text strings.Builder
 	verb := "read"
-	if r.spans[s].Write {
+	switch {
+	case s < len(r.froms) && r.froms[s] != noFrom:
+		verb = fmt.Sprintf("set %s to", r.values[r.froms[s]])
+	case r.spans[s].Write:
 		verb = "wrote"
 	}
 	fmt.Fprintf(&text, "process %d %s %s", ops[i].Process, verb, r.values[r.spans[s].Value])

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -103,7 +104,7 @@ func (r register) writeCall(p clusterProof) int32 {
 // repeated): the shortest prefix that is already wrong, thinned out.
 func (c linearizable) explainSearch(ctx context.Context, h history.History, t *timeline, k register) Verdict {
 	v := Verdict{Checker: "linearizable", Validity: Invalid, Subject: k.key}
-	small := shrink(ctx, h, k, c.opts.KeyTime)
+	small := shrink(ctx, k, c.opts.KeyTime)
 	last, at := 0, int32(-1)
 	for i, s := range small.spans {
 		if s.Ret != forever && s.Ret > at {
@@ -123,11 +124,14 @@ func (c linearizable) explainSearch(ctx context.Context, h history.History, t *t
 // shrink finds a small sub-history that is still not linearizable. It takes out
 // only what cannot make a good history bad: what comes after the shortest bad
 // prefix, reads, and writes whose value nobody reads.
-func shrink(ctx context.Context, h history.History, k register, limit time.Duration) register {
-	deadline := time.Now().Add(limit)
+func shrink(ctx context.Context, k register, limit time.Duration) register {
+	deadline := time.Now().Add(cmp.Or(limit, pictureTime))
+	f := &fastPaths{}
 	bad := func(r register) bool {
-		left := time.Until(deadline)
-		return ctx.Err() == nil && left > 0 && askPorcupine(registerModel(r.values), r.operations(h), left) == illegal
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return false
+		}
+		return f.judge(r, windowLimits{deadline: deadline, memory: shrinkMemory}).fast == illegal
 	}
 	low, high := int32(0), int32(2*len(k.spans)) // prefix(high) is bad
 	for low+1 < high {
@@ -142,7 +146,7 @@ func shrink(ctx context.Context, h history.History, k register, limit time.Durat
 		small = k
 	}
 	for i, s := range slices.Backward(small.spans) {
-		if s.Write && proofOf(small.spans, s.Value).reads > 0 {
+		if s.Write && small.needed(s.Value) {
 			continue
 		}
 		if less := small.without(i); bad(less) {
@@ -152,11 +156,14 @@ func shrink(ctx context.Context, h history.History, k register, limit time.Durat
 	return small
 }
 
+// shrinkMemory bounds each search on the way.
+const shrinkMemory = 64 << 20
+
 // prefix is what was known before a position: later operations are not there,
 // open reads saw nothing, open writes are open.
 func (r register) prefix(position int32) register {
 	out := r
-	out.spans, out.invoke = nil, nil
+	out.spans, out.invoke, out.froms = nil, nil, nil
 	for i, s := range r.spans {
 		if s.Call >= position {
 			continue
@@ -169,14 +176,25 @@ func (r register) prefix(position int32) register {
 		}
 		out.spans = append(out.spans, s)
 		out.invoke = append(out.invoke, r.invoke[i])
+		if r.froms != nil {
+			out.froms = append(out.froms, r.froms[i])
+		}
 	}
 	return out
+}
+
+// needed: somebody reads the value, or expects it.
+func (r register) needed(value int32) bool {
+	return proofOf(r.spans, value).reads > 0 || slices.Contains(r.froms, value)
 }
 
 func (r register) without(i int) register {
 	out := r
 	out.spans = append(append([]span(nil), r.spans[:i]...), r.spans[i+1:]...)
 	out.invoke = append(append([]int32(nil), r.invoke[:i]...), r.invoke[i+1:]...)
+	if r.froms != nil {
+		out.froms = append(append([]int32(nil), r.froms[:i]...), r.froms[i+1:]...)
+	}
 	return out
 }
 
@@ -197,7 +215,7 @@ func Picture(h history.History, key string) ([]byte, error) {
 			continue
 		}
 		const drawable = 400
-		if len(k.spans) > drawable {
+		if len(k.spans) > drawable && k.froms == nil {
 			k = k.around((&zoner{}).judge(k.spans, len(k.values)))
 		}
 		if len(k.spans) > 4*drawable {

@@ -69,17 +69,36 @@ func manyWrites(tb testing.TB, n int, repeat, bad bool) history.History {
 	return r.history()
 }
 
+// knot is a key with n clients that write two values at the same time, again and
+// again, and a read that fits none of the orders: a search must try them all.
+func knot(t *testing.T, n int) history.History {
+	t.Helper()
+	r := &recorder{t: t}
+	for round := range 3 {
+		for p := range n {
+			r.add(p, history.Invoke, "write", "a", p%7+10*(round%2))
+		}
+		for p := range n {
+			r.add(p, history.Ok, "write", "a", p%7+10*(round%2))
+		}
+	}
+	for _, value := range []int{1, 2} {
+		r.add(0, history.Invoke, "read", "a", nil).add(0, history.Ok, "read", "a", value)
+	}
+	return r.history()
+}
+
 func TestLimitsEndInUnknownAndNeverInValid(t *testing.T) {
 	small := DefaultLinearizable()
-	small.Memory = 100 // bytes: room for 28 operations
-	v, err := NewLinearizable(small).Check(t.Context(), manyWrites(t, 50, true, false))
+	small.Memory = 100 // bytes: room for 28 operations, and for no dead end
+	v, err := NewLinearizable(small).Check(t.Context(), knot(t, 12))
 	require.NoError(t, err)
 	require.Equal(t, Unknown, v.Validity)
 	require.Equal(t, ReasonMemory, v.Reason)
 
 	hasty := DefaultLinearizable()
 	hasty.TotalTime = time.Nanosecond
-	v, err = NewLinearizable(hasty).Check(t.Context(), manyWrites(t, 50, true, false))
+	v, err = NewLinearizable(hasty).Check(t.Context(), knot(t, 12))
 	require.NoError(t, err)
 	require.Equal(t, Unknown, v.Validity)
 	require.Equal(t, ReasonTime, v.Reason)
@@ -102,9 +121,10 @@ func TestADifferenceBetweenTheAlgorithmsIsAHarnessFailure(t *testing.T) {
 	require.NoError(t, err)
 	c := linearizable{DefaultLinearizable()}
 	for name, r := range map[string]keyResult{
-		"zones illegal": {zones: zoneAnswer{fault: zonesConflict, a: 1, b: 2}, proven: true, porcupine: legal},
-		"zones legal":   {zones: zoneAnswer{fault: zonesLegal}, porcupine: illegal},
-		"no proof":      {zones: zoneAnswer{fault: zonesConflict, a: 1, b: 2}, porcupine: illegal},
+		"zones illegal": {path: byZones, fast: illegal, zones: zoneAnswer{fault: zonesConflict, a: 1, b: 2}, porcupine: legal},
+		"zones legal":   {path: byZones, fast: legal, porcupine: illegal},
+		"no proof":      {path: byZones, fast: legal, zones: zoneAnswer{fault: zonesConflict, a: 1, b: 2}, porcupine: illegal},
+		"search legal":  {path: byWindow, fast: legal, zones: zoneAnswer{fault: zonesRepeated}, porcupine: illegal},
 	} {
 		v := c.verdict(t.Context(), h, timeline, keys[0], r)
 		require.Equal(t, Harness, v.Class, name)

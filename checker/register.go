@@ -1,10 +1,8 @@
 package checker
 
 import (
-	"fmt"
-	"html"
+	"encoding/json"
 	"math"
-	"strconv"
 
 	"github.com/fencepost-dev/fencepost/history"
 )
@@ -13,6 +11,7 @@ import (
 const (
 	fRead  = "read"
 	fWrite = "write"
+	fCAS   = "cas"
 )
 
 // forever is the return position of an operation that was never known to end.
@@ -33,8 +32,9 @@ type span struct {
 // register is the history of one key.
 type register struct {
 	key    string
-	spans  []span // in order of Call
+	spans  []span // in order of Call; a compare-and-set is a write here
 	invoke []int32
+	froms  []int32  // what a compare-and-set expects, noFrom for others; nil without any
 	values []string // the JSON text of each value, by its number; values[0] is null
 	// What was left out, and why.
 	failed, unknownReads int
@@ -57,15 +57,20 @@ type keyBuild struct {
 	open    int
 }
 
+// noFrom marks an operation that expects nothing.
+const noFrom = int32(-1)
+
 // registers splits the register operations of a history by key, keys in order of
 // their first invocation. Its contract: the value of a write and of a completed
-// read is {"key":…,"value":…}, of an invoked read at least the key, and a
-// completion is about the key of its invocation.
+// read is {"key":…,"value":…}, of a compare-and-set {"key":…,"value":[from,to]}, of
+// an invoked read at least the key, and a completion is about what its invocation
+// was about. A compare-and-set that failed did not happen; that its value was not
+// there is not used.
 func registers(h history.History) ([]register, error) {
 	b := registerBuilder{h: h, keys: map[string]*keyBuild{}}
 	slot := make(map[int]openSpan) // invocation -> its span, while open
 	for i, op := range h.Ops() {
-		if !op.Client() || op.F != fRead && op.F != fWrite {
+		if !op.Client() || op.F != fRead && op.F != fWrite && op.F != fCAS {
 			continue
 		}
 		var err error
@@ -126,7 +131,11 @@ func (b *registerBuilder) invoked(i int, op history.Op, slot map[int]openSpan) e
 	if j, ok := b.h.Partner(i); ok {
 		outcome = b.h.Ops()[j].Type
 	}
-	write := op.F == fWrite
+	write := op.F != fRead
+	value, from, err := k.written(op, kv)
+	if err != nil {
+		return err
+	}
 	switch {
 	case outcome == history.Fail:
 		k.failed++
@@ -134,7 +143,7 @@ func (b *registerBuilder) invoked(i int, op history.Op, slot map[int]openSpan) e
 			if k.aborted == nil {
 				k.aborted = map[int32]int32{}
 			}
-			k.aborted[k.number(kv.Value)] = int32(i)
+			k.aborted[value] = int32(i)
 		}
 		return nil
 	case outcome == history.Info && !write:
@@ -143,10 +152,8 @@ func (b *registerBuilder) invoked(i int, op history.Op, slot map[int]openSpan) e
 	case outcome == history.Info:
 		k.crashedWrites++
 	}
-	s := span{Call: k.clock, Ret: forever, Write: write}
-	if write {
-		s.Value = k.number(kv.Value)
-	}
+	s := span{Call: k.clock, Ret: forever, Write: write, Value: value}
+	k.expects(from)
 	k.clock++
 	k.open++
 	k.maxOpen = max(k.maxOpen, k.open)
@@ -154,6 +161,32 @@ func (b *registerBuilder) invoked(i int, op history.Op, slot map[int]openSpan) e
 	k.spans = append(k.spans, s)
 	k.invoke = append(k.invoke, int32(i))
 	return nil
+}
+
+// written numbers what an operation writes, and what a compare-and-set expects.
+func (k *keyBuild) written(op history.Op, kv history.KeyValue) (value, from int32, err error) {
+	switch op.F {
+	case fWrite:
+		return k.number(kv.Value), noFrom, nil
+	case fCAS:
+		var pair []json.RawMessage
+		if json.Unmarshal(kv.Value, &pair) != nil || len(pair) != 2 {
+			return 0, 0, history.Contract(op, "a compare-and-set needs the value [from,to], not %.60s", kv.Value)
+		}
+		return k.number(pair[1]), k.number(pair[0]), nil
+	}
+	return initial, noFrom, nil
+}
+
+// expects notes what the next span expects; most keys never need to.
+func (k *keyBuild) expects(from int32) {
+	if from == noFrom && k.froms == nil {
+		return
+	}
+	for len(k.froms) < len(k.spans) {
+		k.froms = append(k.froms, noFrom)
+	}
+	k.froms = append(k.froms, from)
 }
 
 func (b *registerBuilder) completed(j int, op history.Op, slot map[int]openSpan) error {
@@ -173,9 +206,12 @@ func (b *registerBuilder) completed(j int, op history.Op, slot map[int]openSpan)
 		if kv.Key != k.key {
 			return history.Contract(op, "completes an operation on key %q that was invoked on key %q", kv.Key, k.key)
 		}
-		switch value := k.number(kv.Value); {
+		value, _, err := k.written(op, kv)
+		switch {
+		case err != nil:
+			return err
 		case !s.Write:
-			s.Value = value
+			s.Value = k.number(kv.Value)
 		case value != s.Value:
 			return history.Contract(op, "a write of %s is acknowledged as one of %s", k.values[s.Value], kv.Value)
 		}
@@ -186,65 +222,36 @@ func (b *registerBuilder) completed(j int, op history.Op, slot map[int]openSpan)
 	return nil
 }
 
-// registerIn is an operation on a register as a model sees it.
-type registerIn struct {
-	Write bool
-	Value int32
-}
-
-// registerModel is a register of numbered values; reads carry their result in
-// the output.
-func registerModel(values []string) Model[int32, registerIn, int32] {
-	name := func(v int32) string {
-		if int(v) < len(values) {
-			return values[v]
-		}
-		return strconv.Itoa(int(v))
-	}
-	return Model[int32, registerIn, int32]{
-		Init: func() int32 { return initial },
-		Step: func(state int32, in registerIn, out int32) (bool, int32) {
-			if in.Write {
-				return true, in.Value
-			}
-			return out == state, state
-		},
-		Equal:    func(a, b int32) bool { return a == b },
-		Hash:     func(state int32) uint64 { return uint64(state) * 0x9e3779b97f4a7c15 },
-		ReadOnly: func(in registerIn, _ int32) bool { return !in.Write },
-		Describe: func(in registerIn, out int32) string {
-			if in.Write {
-				return fmt.Sprintf("write %s", name(in.Value))
-			}
-			return fmt.Sprintf("read %s", name(out))
-		},
-		// The page that shows states takes them as HTML.
-		State: func(state int32) string { return html.EscapeString(name(state)) },
-	}
-}
-
-// operations gives the key's spans as Porcupine wants them; processes become
-// lanes of its picture.
-func (r register) operations(h history.History) []Operation[registerIn, int32] {
-	lanes := map[history.Process]int{}
-	out := make([]Operation[registerIn, int32], len(r.spans))
+// ops gives the operations with their kinds, for the algorithms that know
+// compare-and-set.
+func (r register) ops() []regOp {
+	out := make([]regOp, len(r.spans))
 	for i, s := range r.spans {
+		out[i] = regOp{Call: s.Call, Ret: s.Ret, Value: s.Value}
+		switch {
+		case !s.Write:
+		case i < len(r.froms) && r.froms[i] != noFrom:
+			out[i].Kind, out[i].From = opCAS, r.froms[i]
+		default:
+			out[i].Kind = opWrite
+		}
+	}
+	return out
+}
+
+// operations gives the key's operations as Porcupine wants them; processes become
+// lanes of its picture.
+func (r register) operations(h history.History) []Operation[regOp, struct{}] {
+	out := casOperations(r.ops())
+	lanes := map[history.Process]int{}
+	for i := range out {
 		process := h.Ops()[r.invoke[i]].Process
 		lane, ok := lanes[process]
 		if !ok {
 			lane = len(lanes)
 			lanes[process] = lane
 		}
-		op := Operation[registerIn, int32]{Client: lane, Call: int64(s.Call), Return: int64(s.Ret)}
-		if s.Write {
-			op.Input = registerIn{Write: true, Value: s.Value}
-		} else {
-			op.Output = s.Value
-		}
-		if s.Ret == forever {
-			op.Return = Never
-		}
-		out[i] = op
+		out[i].Client = lane
 	}
 	return out
 }

@@ -1,5 +1,10 @@
 package checker
 
+import (
+	"html"
+	"strconv"
+)
+
 // opKind is what an operation on a register with compare-and-set does.
 type opKind uint8
 
@@ -21,10 +26,17 @@ type regOp struct {
 // crashed tells an operation whose outcome is unknown.
 func (o *regOp) crashed() bool { return o.Ret == forever }
 
-// casModel is a register with compare-and-set as Porcupine and the window search
-// take it. A compare-and-set of unknown outcome may have done nothing, which a
-// search that must place every operation has to be able to say.
-func casModel() Model[int32, regOp, struct{}] {
+// registerModel is a register with compare-and-set, of numbered values, as
+// Porcupine and the window search take it. A compare-and-set of unknown outcome
+// may have done nothing, which a search that must place every operation has to be
+// able to say. Values names the values in pictures, as far as it goes.
+func registerModel(values []string) Model[int32, regOp, struct{}] {
+	name := func(v int32) string {
+		if int(v) < len(values) {
+			return values[v]
+		}
+		return strconv.Itoa(int(v))
+	}
 	return Model[int32, regOp, struct{}]{
 		Init: func() int32 { return initial },
 		Step: func(state int32, op regOp, _ struct{}) (bool, int32) {
@@ -47,6 +59,22 @@ func casModel() Model[int32, regOp, struct{}] {
 		ReadOnly: func(op regOp, _ struct{}) bool {
 			return op.Kind == opRead || op.Kind == opFailedCAS
 		},
+		Describe: func(op regOp, _ struct{}) string { return op.describe(name) },
+		// The page that shows states takes them as HTML.
+		State: func(state int32) string { return html.EscapeString(name(state)) },
+	}
+}
+
+func (o regOp) describe(name func(int32) string) string {
+	switch o.Kind {
+	case opRead:
+		return "read " + name(o.Value)
+	case opWrite:
+		return "write " + name(o.Value)
+	case opFailedCAS:
+		return "not " + name(o.From)
+	default:
+		return "cas " + name(o.From) + " to " + name(o.Value)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // of the history, in order, and names a violation at the line that makes it one.
 // Its memory depends on what is open and on the number of keys. It stands beside
 // the linearizable checker, which judges the stored history and tells the story;
-// a key whose writes are not unique is left to that one. Not safe for concurrent
+// a key whose writes are not unique, or that has compare-and-set, is left to that one. Not safe for concurrent
 // use: the run loop owns it.
 type RegisterWatch struct {
 	keys map[string]*watchedKey
@@ -51,7 +51,7 @@ func (w *RegisterWatch) Unwatched() int { return w.off }
 // or writes of clients are passed over. The error is that of a line whose value
 // is no key and value.
 func (w *RegisterWatch) Add(op history.Op) (alarm Alarm, ok bool, err error) {
-	if !op.Client() || op.F != fRead && op.F != fWrite {
+	if !op.Client() || op.F != fRead && op.F != fWrite && op.F != fCAS {
 		return Alarm{}, true, nil
 	}
 	if op.Type == history.Invoke {
@@ -104,6 +104,10 @@ func (w *RegisterWatch) invoke(op history.Op) error {
 		w.keys[kv.Key] = k
 	}
 	o := watchedOp{key: k, name: kv.Key, write: op.F == fWrite}
+	if op.F == fCAS && !k.off { // zones do not know it: left to the checker of the stored history
+		k.off = true
+		w.off++
+	}
 	if !k.off {
 		if o.write {
 			fresh := false

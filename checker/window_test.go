@@ -15,8 +15,8 @@ func compareWindow(t *testing.T, seed uint64) answer {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	ops, values := randomOps(r, []int{0, 1, 2, 3, 4}[r.IntN(5)])
 	got, reason := searchRegister(ops, values, windowLimits{})
-	plain, plainReason := searchModel(casModel(), casOperations(ops), windowLimits{})
-	want := askPorcupine(casModel(), casOperations(ops), 0)
+	plain, plainReason := searchModel(registerModel(nil), casOperations(ops), windowLimits{})
+	want := askPorcupine(registerModel(nil), casOperations(ops), 0)
 	if got != want || plain != want {
 		t.Fatalf("seed %d: look-ahead %v %s, drop-in %v %s, Porcupine %v: %+v", seed, got, reason, plain, plainReason, want, ops)
 	}
@@ -68,7 +68,7 @@ func BenchmarkWindow(b *testing.B) {
 			b.Run(fmt.Sprintf("drop-in/ops=%d/clients=%d", n, clients), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if a, reason := searchModel(casModel(), operations, windowLimits{}); a != legal {
+					if a, reason := searchModel(registerModel(nil), operations, windowLimits{}); a != legal {
 						b.Fatal(a, reason)
 					}
 				}
@@ -78,7 +78,7 @@ func BenchmarkWindow(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("porcupine/ops=%d/clients=%d", n, clients), func(b *testing.B) {
 				for b.Loop() {
-					if a := askPorcupine(casModel(), operations, 0); a != legal {
+					if a := askPorcupine(registerModel(nil), operations, 0); a != legal {
 						b.Fatal(a)
 					}
 				}

@@ -93,17 +93,8 @@ func assignValues(r *rand.Rand, spans []span, effect []float64, unique bool) int
 }
 
 func porcupineOf(spans []span) answer {
-	ops := make([]Operation[registerIn, int32], len(spans))
-	for i, s := range spans {
-		ops[i] = Operation[registerIn, int32]{Client: i, Call: int64(s.Call), Return: int64(s.Ret), Output: s.Value}
-		if s.Write {
-			ops[i].Input = registerIn{Write: true, Value: s.Value}
-		}
-		if s.Ret == forever {
-			ops[i].Return = Never
-		}
-	}
-	return askPorcupine(registerModel(nil), ops, 0)
+	r := register{spans: spans}
+	return askPorcupine(registerModel(nil), casOperations(r.ops()), 0)
 }
 
 // compareZones judges one random history by zones and by Porcupine.
