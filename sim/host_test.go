@@ -15,4 +15,5 @@ func TestSimulatedWorldConforms(t *testing.T) {
 	}
 	hosttest.Run(t, make)
 	hosttest.RunEnds(t, make)
+	hosttest.RunLeavesNothing(t, make)
 }

@@ -6,6 +6,7 @@ package hosttest
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +71,28 @@ func RunEnds(t *testing.T, make Maker) {
 		c.Go(ctx, "clumsy", func(context.Context) { panic("ouch") })
 		return c.Sleep(ctx, time.Hour)
 	}), "clumsy")
+}
+
+// RunLeavesNothing ends a run by Goexit, as a failed requirement does, and
+// checks that the world was closed: another run of it is refused.
+func RunLeavesNothing(t *testing.T, make Maker) {
+	t.Helper()
+	w := make(t, Options{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = w.Run(t.Context(), func(ctx context.Context, c host.Control) error {
+			c.Go(ctx, "other", func(ctx context.Context) { _ = c.Sleep(ctx, time.Hour) })
+			n := w.NewNode("a", echo)
+			if err := n.Start(ctx); err != nil {
+				return err
+			}
+			runtime.Goexit()
+			return nil
+		})
+		t.Error("Run returned")
+	})
+	wg.Wait()
+	require.Error(t, w.Run(t.Context(), func(context.Context, host.Control) error { return nil }))
 }
 
 type testCase struct {

@@ -171,6 +171,7 @@ func (w *World) Run(ctx context.Context, main func(ctx context.Context, c host.C
 	if closed {
 		return errors.New("run world: closed")
 	}
+	defer w.Close() // also after a failed requirement, which ends this goroutine
 	stopWatch := w.watch()
 	defer stopWatch()
 	control := w.Control()

@@ -22,6 +22,7 @@ func TestRealWorldConforms(t *testing.T) {
 			}
 			hosttest.Run(t, make)
 			hosttest.RunEnds(t, make)
+			hosttest.RunLeavesNothing(t, make)
 		})
 	}
 }
