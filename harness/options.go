@@ -36,7 +36,7 @@ func DefaultOptions() Options {
 		TimeLimit: 30 * time.Second, Rate: 1500, Concurrency: 16, Coordinators: 3, Tablets: 5,
 		Replication: 3, MinISR: 2, Buckets: 12, Recovery: 2 * time.Second, LogRecovery: time.Second,
 		SessionTimeout: 3 * time.Second, StormLimit: 100, RollOn: RollOnServing,
-		OpTimeout: 5 * time.Second, Converge: 30 * time.Second, Keys: 24, OpsPerKey: 180,
+		OpTimeout: 5 * time.Second, Converge: 30 * time.Second, Keys: 12, OpsPerKey: 180,
 	}
 }
 

@@ -106,7 +106,7 @@ func newRun(t Test) *run {
 	rec.Begin(t.Control.Now)
 	r := &run{t: t, rec: rec}
 	r.env = Env{
-		Host: t.Control, World: t.HostWorld, Cluster: t.Cluster, Options: t.Options, Log: t.Log, Events: rec,
+		Host: t.Control, World: t.HostWorld, Cluster: t.Cluster, Options: t.Options, Log: t.Log, Events: rec, Table: t.Workload.Table,
 		Leases: NewLeases(t.Control, func(err error) { rec.problem(history.ProblemHeal, history.Nemesis, err) }),
 	}
 	return r

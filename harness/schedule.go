@@ -58,7 +58,7 @@ type Target struct {
 	Who    string           `json:"who"`
 	Count  int              `json:"count,omitempty"` // how many of them: 0 = one, -1 = all
 	Nodes  []cluster.NodeID `json:"nodes,omitempty"` // for who = node
-	Table  string           `json:"table,omitempty"` // for bucket-…
+	Table  string           `json:"table,omitempty"` // for bucket-…, empty: the workload's
 	Bucket int              `json:"bucket,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (e Env) candidates(ctx context.Context, t Target) ([]cluster.NodeID, error)
 	}
 	switch t.Who {
 	case WhoBucketLeader, WhoBucketFollower:
-		leader, followers, err := leaders.Bucket(ctx, t.Table, t.Bucket)
+		leader, followers, err := leaders.Bucket(ctx, cmp.Or(t.Table, e.Table), t.Bucket)
 		if err != nil || t.Who == WhoBucketFollower {
 			return followers, err
 		}

@@ -83,6 +83,8 @@ type Step struct {
 type Workload struct {
 	Name string
 	Doc  string // what it does
+	// Table is the one whose buckets a fault's target means if it names none.
+	Table string
 	// Consistency states in words what the checkers hold the system to.
 	Consistency string
 	// Setup runs once before the load, with a connection of its own.
@@ -111,6 +113,8 @@ type Env struct {
 	Cluster cluster.Cluster
 	Options Options
 	Log     *zap.Logger
+	// Table is the workload's, see Workload.Table.
+	Table string
 	// Events are what nodes report; a nemesis waits for them.
 	Events *Recorder
 	// Leases keep the promise that a fault ends even if its nemesis is gone.

@@ -76,6 +76,18 @@ func list(nodes []cluster.NodeID) string {
 // its session: servers round up to their tick.
 func sessionEnd(o harness.Options) time.Duration { return o.SessionTimeout*3/2 + 500*time.Millisecond }
 
+// settleTime is how long a fault's window stays open after its heal: the
+// recovery belongs to the fault, and some faults are over in a moment.
+const settleTime = 1500 * time.Millisecond
+
+func settle(ctx context.Context, env harness.Env) error { return env.Host.Sleep(ctx, settleTime) }
+
+// aBucketsLeader is a tablet that leads something: tablets that were down lead
+// nothing for a while, and hitting those again changes little.
+func aBucketsLeader(o harness.Options, r *rand.Rand) harness.Target {
+	return harness.Target{Who: harness.WhoBucketLeader, Bucket: r.IntN(o.Buckets)}
+}
+
 // need reports that the cluster lacks a capability.
 func need(what string) error {
 	return fmt.Errorf("the cluster cannot %s: %w", what, cluster.ErrUnsupported)

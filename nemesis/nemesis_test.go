@@ -27,7 +27,7 @@ func TestRestartTakesNodesDownAndUp(t *testing.T) {
 			require.Equal(t, checker.Valid, p.coverage(t).Validity, p.coverage(t).Summary)
 			from, to, targets := p.window(t, 0)
 			require.Len(t, targets, 2)
-			require.InDelta(t, 1600*time.Millisecond, to-from, float64(50*time.Millisecond))
+			require.InDelta(t, 1600*time.Millisecond+settleTime, to-from, float64(50*time.Millisecond))
 			require.Equal(t, []string{
 				word + " " + targets[0], word + " " + targets[1], "start " + targets[1], "start " + targets[0],
 				"ready " + targets[0], "ready " + targets[1],

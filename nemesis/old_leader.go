@@ -127,7 +127,7 @@ func (n *usurper) Invoke(ctx context.Context, e harness.Entry, w *harness.Window
 	err = n.replace(ctx, e, p, &did)
 	if err == nil {
 		_ = within(ctx, n.env, sessionEnd(n.env.Options), func(ctx context.Context) error { return seen.All(ctx, nodes) })
-		err = ctx.Err()
+		err = settle(ctx, n.env)
 	}
 	w.End(fmt.Sprintf("%s was cut from ZooKeeper (%s) and replaced by %s", old, p.Variant, did.New))
 	return did, err

@@ -70,7 +70,7 @@ func drawRestart(o harness.Options, r *rand.Rand, slots []harness.Slot) []harnes
 		lease := length + sessionEnd(o) + o.LogRecovery
 		switch what := r.IntN(8); {
 		case what < 3: // one tablet, and perhaps the coordinator meanwhile
-			add(at, harness.Target{Who: harness.WhoTablet}, p, lease)
+			add(at, aBucketsLeader(o, r), p, lease)
 			if r.IntN(2) == 0 {
 				add(between(r, at, at+down), harness.Target{Who: harness.WhoCoordinatorLeader}, restartParams{Mode: modeKill, Down: p.Down}, lease)
 			}
@@ -81,7 +81,7 @@ func drawRestart(o harness.Options, r *rand.Rand, slots []harness.Slot) []harnes
 			add(at, harness.Target{Who: harness.WhoMinority}, p, lease)
 		case what < 7:
 			add(at, harness.Target{Who: harness.WhoCoordinatorLeader}, p, lease)
-			add(at+down, harness.Target{Who: harness.WhoTablet}, restartParams{Mode: modeKill, Down: p.Down}, lease)
+			add(at+down, aBucketsLeader(o, r), restartParams{Mode: modeKill, Down: p.Down}, lease)
 		case s.Round == 0: // the first time, something that leaves the cluster in service
 			add(at, harness.Target{Who: harness.WhoStandby}, p, lease)
 			add(at, harness.Target{Who: harness.WhoTablet}, p, lease)
@@ -127,6 +127,9 @@ func (n *restarter) Invoke(ctx context.Context, e harness.Entry, w *harness.Wind
 			break
 		}
 		did.Late = append(did.Late, late...)
+	}
+	if err == nil {
+		err = settle(ctx, n.env)
 	}
 	w.End(fmt.Sprintf("%s of %s", p.Mode, list(nodes)))
 	return did, err

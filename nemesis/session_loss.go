@@ -112,7 +112,7 @@ func (n *expirer) Invoke(ctx context.Context, e harness.Entry, w *harness.Window
 		// The node learns of it when it reaches the server again; if it does not in
 		// time, coverage will say so.
 		_ = within(ctx, n.env, sessionEnd(n.env.Options), func(ctx context.Context) error { return seen.All(ctx, nodes) })
-		err = ctx.Err()
+		err = settle(ctx, n.env)
 	}
 	w.End(fmt.Sprintf("%s of the session of %s", p.How, list(nodes)))
 	return lost{Nodes: nodes, How: p.How}, err

@@ -64,7 +64,7 @@ func drawSlowRecovery(o harness.Options, r *rand.Rand, slots []harness.Slot) []h
 			p.Mode = modeGraceful
 		}
 		out = append(out, harness.Entry{
-			ID: len(out), Trigger: harness.Trigger{At: at}, Target: harness.Target{Who: harness.WhoTablet},
+			ID: len(out), Trigger: harness.Trigger{At: at}, Target: aBucketsLeader(o, r),
 			Params: encode(p), Lease: time.Duration(p.Hold) + sessionEnd(o) + 2*o.LogRecovery,
 		})
 	}

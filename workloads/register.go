@@ -26,7 +26,7 @@ const registerTable = "registers"
 // register reads and writes single keys of a replicated primary-key table.
 func register() harness.Workload {
 	return harness.Workload{
-		Name: "register",
+		Name: "register", Table: registerTable,
 		Doc: "Reads and writes of unique values over many keys and buckets of a replicated primary-key table, " +
 			"with one tail scanner per bucket that fetches the changelog; in the end every key is read.",
 		Consistency: "Each key is a linearizable register. The position of a tail scanner only moves forward, " +
@@ -59,7 +59,11 @@ type registerLoad struct {
 
 func newRegisterLoad(o harness.Options) *registerLoad {
 	value := 0
-	keys := gen.Independent(gen.Keys{Prefix: "k", Active: o.Keys, Ops: o.OpsPerKey, Open: harness.MaxOpenKey},
+	limits := gen.Keys{
+		Prefix: "k", Active: o.Keys, Ops: o.OpsPerKey, Open: harness.MaxOpenKey,
+		Busy: max(2, (o.Concurrency+o.Keys-1)/o.Keys), // two at least, or nothing on a key is concurrent
+	}
+	keys := gen.Independent(limits,
 		func(c harness.Context, key string) history.Op {
 			if c.Rand.IntN(2) == 0 {
 				return history.Op{F: fRead, Value: history.KeyValue{Key: key}.JSON()}

@@ -87,7 +87,7 @@ func TestRegisterWritesEachValueOnce(t *testing.T) {
 		final.Update(c, s.Op)
 		reads++
 	}
-	require.Greater(t, reads, 20_000/o.OpsPerKey)
+	require.Greater(t, reads, 15_000/o.OpsPerKey, "the rest of the operations were fetches")
 }
 
 func TestScannersMoveForwardOnly(t *testing.T) {

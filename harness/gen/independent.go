@@ -16,6 +16,9 @@ type Keys struct {
 	Active int    // keys in use at a time
 	Ops    int    // operations on a key before it is retired
 	Open   int    // operations under way on a key, unknown ones included
+	// Busy bounds the processes that work on one key at a time, 0 is Open. Without
+	// it the keys of a dead server soon hold every process.
+	Busy int
 }
 
 // Independent spreads operations over many keys. Make gives the next operation
@@ -46,10 +49,14 @@ func (g *IndependentGen) Used() []string { return g.used }
 
 // Next gives an operation on a key drawn from those that have room.
 func (g *IndependentGen) Next(c harness.Context) harness.Step {
+	busy := g.limits.Busy
+	if busy == 0 {
+		busy = g.limits.Open
+	}
 	g.refill()
 	g.spare = g.spare[:0]
 	for _, k := range g.active {
-		if k.open+k.unknown < g.limits.Open {
+		if k.open < busy && k.open+k.unknown < g.limits.Open {
 			g.spare = append(g.spare, k)
 		}
 	}
