@@ -1,0 +1,31 @@
+//go:build integration
+
+package minizk_test
+
+import (
+	"testing"
+)
+
+// TestFasterThanTheRealServer measures both servers with the same client, each
+// in a process of its own.
+func TestFasterThanTheRealServer(t *testing.T) {
+	ours := child(t, "serve", "", "").line(t)
+	for _, sync := range []bool{false, true} {
+		theirs := container(t, sync, "none:none")
+		rate(t, theirs, "64x16x3000") // warm the JVM up
+		for _, load := range []struct {
+			name, shape string
+			times       float64
+		}{
+			{"one session, one request at a time", "1x1x3000", 1},
+			{"64 sessions, 32 requests under way each", "64x32x3000", 1},
+		} {
+			real, mini := rate(t, theirs, load.shape), rate(t, ours, load.shape)
+			times := float64(mini) / float64(max(real, 1))
+			t.Logf("%s, forceSync %v: ZooKeeper %d/s, minizk %d/s, %.1f times", load.name, sync, real, mini, times)
+			if times < load.times {
+				t.Errorf("slower than the real server")
+			}
+		}
+	}
+}
