@@ -57,6 +57,9 @@ func (t *term) metadataSince(since int64) *protocol.UpdateMetadata {
 		}
 		if meta, known := b.advertised(t.policy); known {
 			m.Buckets = append(m.Buckets, meta)
+			// "No leader" where an earlier term may have named one is what no sound
+			// coordinator says, and no cache would believe by itself.
+			m.Force = m.Force || (b.act.stage == unconfirmed && meta.Leader != b.lai.Leader)
 		}
 	}
 	for _, d := range t.deleted {

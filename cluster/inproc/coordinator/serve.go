@@ -13,7 +13,8 @@ import (
 // in office executes nothing and says so (65).
 func (c *coordinator) handle(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
 	t := c.term
-	if t == nil && !c.policy.StandbyRefuses {
+	if _, asks := m.(*protocol.GetMetadata); t == nil && !c.policy.StandbyRefuses && !asks {
+		// Who is in office can still be found out by asking for metadata.
 		var err error
 		if t, err = c.standbyTerm(ctx); err != nil {
 			t = nil

@@ -122,6 +122,9 @@ type UpdateMetadata struct {
 	Buckets          []BucketMetadata
 	Deleted          []cluster.BucketID // forgotten for good: their ids are never used again
 	DeletedTables    []int64            // tables dropped, by id
+	// Force has entries of buckets replace what is known whatever their epochs. No
+	// sound coordinator sets it: see CoordinatorPolicy.SilentUntilConfirmed.
+	Force bool
 }
 
 // StopReplica has a server give up replicas (Fluss 1019).
@@ -386,7 +389,11 @@ type FetchedBucket struct {
 	DivergingEpoch int
 	DivergingEnd   int64
 	Token          ReadToken
-	Records        []LogRecord
+	// Digest is the leader's hash over its records below DigestAt, an offset not
+	// above HW; 0 there: none. A follower that finds another reports a violation.
+	DigestAt int64
+	Digest   uint64
+	Records  []LogRecord
 }
 
 // ListOffsets asks for an offset of a bucket (Fluss 1021).

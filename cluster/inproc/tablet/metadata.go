@@ -82,7 +82,7 @@ func (s *server) updateMetadata(ctx context.Context, m *protocol.UpdateMetadata)
 	}
 	var changed []cluster.BucketID
 	for _, b := range m.Buckets {
-		if s.meta.set(b, s.policy.CompareMetadata) {
+		if s.meta.set(b, s.policy.CompareMetadata && !m.Force) {
 			changed = append(changed, b.Bucket)
 			s.advertise(b.Bucket, b.Leader, b.LeaderEpoch)
 		}
