@@ -181,13 +181,13 @@ func (s *server) gather(m *protocol.FetchLog, reply *protocol.FetchLogReply, dem
 		reply.Buckets = reply.Buckets[:0]
 		return false
 	}
-	s.markSent(m, reply)
+	s.markSent(m, reply, all)
 	return true
 }
 
 // markSent remembers what has left: a token that has left cannot serve reads
 // that come later.
-func (s *server) markSent(m *protocol.FetchLog, reply *protocol.FetchLogReply) {
+func (s *server) markSent(m *protocol.FetchLog, reply *protocol.FetchLogReply, idle bool) {
 	for i := range reply.Buckets {
 		b := &reply.Buckets[i]
 		r := s.replicas[b.Bucket]
@@ -197,6 +197,7 @@ func (s *server) markSent(m *protocol.FetchLog, reply *protocol.FetchLogReply) {
 		r.lead.roundSent = true
 		if f := r.lead.followerOf(m.Follower); f != nil && !b.Diverging {
 			f.hwSent = b.HW
+			r.lead.sign(f, b, idle)
 		}
 	}
 }

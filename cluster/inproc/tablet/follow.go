@@ -250,6 +250,7 @@ func (r *replica) applyFetched(b *protocol.FetchedBucket) {
 	}
 	r.take(records)
 	r.followHW(b.HW)
+	r.compare(b)
 }
 
 // takeToken keeps the newest token of this leadership, for the next fetch to

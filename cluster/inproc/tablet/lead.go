@@ -58,6 +58,7 @@ type follower struct {
 	end         int64 // its synced end, as reported by such a fetch
 	echo        int64 // the newest round that it has echoed
 	hwSent      int64 // the high watermark last sent to it
+	digestSent  int64 // and the offset of the digest last sent
 	caughtUp    time.Duration
 	lastFetch   time.Duration
 	lastEnd     int64 // the leader's end at that fetch

@@ -1,7 +1,6 @@
 package tablet
 
 import (
-	"hash/fnv"
 	"slices"
 
 	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
@@ -119,25 +118,3 @@ func (l *changelog) epochEnd(epoch int) (int, int64) {
 	return -1, 0
 }
 
-// digest is a running hash over the records below an offset, for comparing
-// replicas. It is brought up to date when asked for.
-type digest struct {
-	upTo int64
-	sum  uint64
-}
-
-// at returns the hash over [0, to).
-func (d *digest) at(l *changelog, to int64) uint64 {
-	if to < d.upTo {
-		*d = digest{}
-	}
-	var scratch []byte
-	for ; d.upTo < to; d.upTo++ {
-		h := fnv.New64a()
-		scratch = appendRecord(appendUint(scratch[:0], d.sum), l.at(d.upTo))
-		scratch = appendHeader(scratch, l.at(d.upTo))
-		_, _ = h.Write(scratch) // a hash never fails
-		d.sum = h.Sum64()
-	}
-	return d.sum
-}

@@ -250,3 +250,24 @@ func requireTable(t *testing.T, l *changelog, tbl *table) {
 	}
 	check(tbl.latest)
 }
+
+// TestDigestsAreThoseOfAPrefix compares the running digest with fresh ones over
+// growing, truncated and looked-back-at logs.
+func TestDigestsAreThoseOfAPrefix(t *testing.T) {
+	for seed := range uint64(20) {
+		r := random(seed)
+		var l changelog
+		var d digest
+		for epoch := range 30 {
+			grow(&l, r, epoch, 40)
+			if r.IntN(3) == 0 {
+				to := int64(r.IntN(int(l.end) + 1))
+				l.truncate(to)
+				d.truncate(to)
+			}
+			at := int64(r.IntN(int(l.end) + 1))
+			var again digest
+			require.Equal(t, again.at(&l, at), d.at(&l, at))
+		}
+	}
+}

@@ -147,6 +147,7 @@ func (r *replica) truncate(to int64) {
 	})
 	r.file.cut(r, to)
 	r.records.truncate(to)
+	r.digest.truncate(to)
 	if r.s.policy.DedupeFromLog {
 		r.writers = writersOf(&r.records)
 	}

@@ -22,6 +22,7 @@ package tablet
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -125,7 +126,7 @@ func (t Timing) withDefaults() Timing {
 }
 
 // NodeOf is the node of a tablet server's id, by the naming convention.
-func NodeOf(server int) cluster.NodeID { return cluster.NodeID(fmt.Sprintf("tablet-%d", server)) }
+func NodeOf(server int) cluster.NodeID { return cluster.NodeID("tablet-" + strconv.Itoa(server)) }
 
 // New is the program of a tablet server. It reads its disk, recovers its logs,
 // serves, registers in ZooKeeper, and stays until it is stopped or killed.
