@@ -65,7 +65,7 @@ func (t Times) withDefaults() Times {
 	set(&t.MetadataAge, 300*time.Millisecond)
 	set(&t.Suspect, time.Second)
 	set(&t.NoLeaderWait, 300*time.Millisecond)
-	set(&t.Reconnect, 20*time.Millisecond)
+	set(&t.Reconnect, 300*time.Millisecond)
 	set(&t.FetchWait, 500*time.Millisecond)
 	return t
 }
