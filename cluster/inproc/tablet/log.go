@@ -117,4 +117,3 @@ func (l *changelog) epochEnd(epoch int) (int, int64) {
 	}
 	return -1, 0
 }
-

@@ -33,6 +33,7 @@ type replica struct {
 	writers writers
 	file    logFile
 	digest  digest
+	differs int // the leader epoch at which it was found to differ from the leader's log
 	hw      int64
 
 	// As a follower: the newest read token of this leadership, and when to ask
@@ -51,7 +52,7 @@ func (s *server) newReplica(id cluster.BucketID, table protocol.TableInfo, repli
 		s: s, id: id, table: table, replicas: replicas,
 		leaderEpoch: unknownEpoch, bootEpoch: unknownEpoch, leader: protocol.NoLeader,
 		lai:     protocol.LeaderAndIsr{Leader: protocol.NoLeader, LeaderEpoch: unknownEpoch, BucketEpoch: unknownEpoch},
-		writers: writers{},
+		writers: writers{}, differs: unknownEpoch,
 	}
 	r.file.cond = s.h.NewCond()
 	r.file.name = logFileName(id)
