@@ -184,6 +184,25 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// What the quick reader accepts, the strict one must accept, and read the same.
+func FuzzQuick(f *testing.F) {
+	for _, op := range sample() {
+		line, err := AppendJSON(nil, op)
+		require.NoError(f, err)
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		words := map[string]string{"read": "read", "write": "write", "kill": "kill", "tablet-1": "tablet-1", KindReady: KindReady}
+		var quick Op
+		if !(&decoder{words: words}).quick(line, &quick) {
+			return
+		}
+		strict, err := (&decoder{words: words, line: 1}).strict(line)
+		require.NoError(t, err)
+		require.Equal(t, strict, quick)
+	})
+}
+
 // The scanner must agree with encoding/json on what a value is.
 func FuzzValue(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,-0.5e+3,true,null,"x\n\u12aF"]}`, `01`, `-`, `"\x"`, "\"\t\"", `[1,]`, `{}`, `{"a"}`, ` 1 `} {

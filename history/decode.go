@@ -35,11 +35,81 @@ func (d *decoder) fail(format string, args ...any) error {
 	return lineErrorf(d.line, ErrSyntax, format, args...)
 }
 
-// decode reads one line. It is strict: an unknown or repeated field, a number
-// that is no integer, or anything after the object is an error.
-func (d *decoder) decode(line []byte) (Op, error) {
+// quick reads a line in the very form that AppendJSON writes. Not ok means that
+// decode must decide, not that the line is bad.
+func (d *decoder) quick(line []byte, op *Op) bool {
 	s := scanner{b: line}
+	var n int64
+	if !s.word(`{"index":`) || !s.small(&n) {
+		return false
+	}
+	if op.Index = int(n); n > math.MaxInt32 || n < 0 {
+		return false
+	}
+	if !s.word(`,"time":`) || !s.small(&n) {
+		return false
+	}
+	op.Time = time.Duration(n)
+	if !s.word(`,"process":`) || !s.small(&n) || n > math.MaxInt32 || n < math.MinInt32 {
+		return false
+	}
+	op.Process = Process(n)
+	if !s.word(`,"type":"`) || !d.quickType(&s, op) || !s.word(`","f":`) || !d.quickText(&s, &op.F) {
+		return false
+	}
+	if s.word(`,"value":`) {
+		from := s.i
+		if !s.value(0) {
+			return false
+		}
+		op.Value = d.keep(s.b[from:s.i])
+	}
+	if s.word(`,"node":`) && !d.quickText(&s, &op.Node) {
+		return false
+	}
+	if s.word(`,"tries":`) {
+		if !s.small(&n) || n > math.MaxInt32 || n < 0 {
+			return false
+		}
+		op.Tries = int(n)
+	}
+	return s.word(`}`) && s.i == len(line)
+}
+
+func (d *decoder) quickType(s *scanner, op *Op) bool {
+	for i, name := range typeNames {
+		if s.word(name) {
+			op.Type = Type(i)
+			return true
+		}
+	}
+	return false
+}
+
+// quickText reads a plain string that was met before.
+func (d *decoder) quickText(s *scanner, text *string) bool {
+	quoted, ok := s.str()
+	if !ok {
+		return false
+	}
+	*text, ok = d.words[string(quoted[1:len(quoted)-1])]
+	return ok
+}
+
+// decode reads one line.
+func (d *decoder) decode(line []byte) (Op, error) {
 	var op Op
+	if d.quick(line, &op) {
+		return op, nil
+	}
+	return d.strict(line)
+}
+
+// strict reads a line in any form: an unknown or repeated field, a number that is
+// no integer, or anything after the object is an error.
+func (d *decoder) strict(line []byte) (Op, error) {
+	var op Op
+	s := scanner{b: line}
 	seen := 0
 	if !s.eat('{') {
 		return op, d.fail("not a JSON object: %.60q", line)
@@ -210,15 +280,19 @@ func (d *decoder) value(s *scanner) (json.RawMessage, error) {
 	if !s.value(0) {
 		return nil, d.fail("value is no JSON at column %d", s.i+1)
 	}
-	raw := s.b[from:s.i]
+	return d.keep(s.b[from:s.i]), nil
+}
+
+// keep copies a value out of the line.
+func (d *decoder) keep(raw []byte) json.RawMessage {
 	const chunk = 1 << 16
 	if len(raw) > chunk/8 {
-		return bytes.Clone(raw), nil
+		return bytes.Clone(raw)
 	}
 	if cap(d.chunk)-len(d.chunk) < len(raw) {
 		d.chunk = make([]byte, 0, chunk)
 	}
 	start := len(d.chunk)
 	d.chunk = append(d.chunk, raw...)
-	return d.chunk[start:len(d.chunk):len(d.chunk)], nil
+	return d.chunk[start:len(d.chunk):len(d.chunk)]
 }

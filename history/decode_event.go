@@ -86,19 +86,26 @@ func KeyValueOf(op Op) (KeyValue, error) {
 	return KeyValue{Key: *kv.Key, Value: kv.Value}, nil
 }
 
-// plainKeyValue reads the form that JSON writes, which is all but the rarest.
 func plainKeyValue(raw []byte) (KeyValue, bool) {
+	key, value, ok := PlainKeyValue(raw)
+	return KeyValue{Key: string(key), Value: value}, ok
+}
+
+// PlainKeyValue reads the form that KeyValue.JSON writes, which is all but the
+// rarest, without allocating: both slices share raw's bytes. Not ok means that
+// KeyValueOf must decide.
+func PlainKeyValue(raw []byte) (key, value []byte, ok bool) {
 	s := scanner{b: raw}
 	if !s.word(`{"key":`) {
-		return KeyValue{}, false
+		return nil, nil, false
 	}
-	key, ok := s.str()
-	if !ok || bytes.IndexByte(key, '\\') >= 0 || !s.word(`,"value":`) {
-		return KeyValue{}, false
+	quoted, ok := s.str()
+	if !ok || bytes.IndexByte(quoted, '\\') >= 0 || !s.word(`,"value":`) {
+		return nil, nil, false
 	}
 	from := s.i
 	if !s.value(0) || s.i != len(raw)-1 || raw[s.i] != '}' {
-		return KeyValue{}, false
+		return nil, nil, false
 	}
-	return KeyValue{Key: string(key[1 : len(key)-1]), Value: raw[from:s.i]}, true
+	return quoted[1 : len(quoted)-1], raw[from:s.i], true
 }

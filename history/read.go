@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"slices"
 )
 
 // Report says what Read met besides the history.
@@ -28,7 +30,11 @@ func Read(r io.Reader) (History, Report, error) {
 	var ops []Op
 	var report Report
 	var long []byte
+	size, read := sizeOf(r), int64(0)
 	for {
+		if len(ops) == guessAfter && size > 0 { // the lines seen so far tell how many are to come
+			ops = slices.Grow(ops, int(size/(read/guessAfter+1))+1)
+		}
 		line, ended, err := readLine(in, &long)
 		if err != nil {
 			if errors.Is(err, ErrTooLong) {
@@ -40,6 +46,7 @@ func Read(r io.Reader) (History, Report, error) {
 			break
 		}
 		d.line = len(ops) + 1
+		read += int64(len(line)) + 1
 		op, err := d.decode(bytes.TrimSuffix(line, []byte("\r")))
 		if err != nil {
 			if ended {
@@ -56,6 +63,22 @@ func Read(r io.Reader) (History, Report, error) {
 	report.Lines = len(ops)
 	h, err := New(ops)
 	return h, report, err
+}
+
+// guessAfter is how many lines are read before their number is guessed.
+const guessAfter = 1000
+
+// sizeOf is how many bytes a source holds, 0 if it cannot tell.
+func sizeOf(r io.Reader) int64 {
+	switch r := r.(type) {
+	case interface{ Len() int }:
+		return int64(r.Len())
+	case interface{ Stat() (fs.FileInfo, error) }:
+		if info, err := r.Stat(); err == nil && info.Mode().IsRegular() {
+			return info.Size()
+		}
+	}
+	return 0
 }
 
 // readLine gives the next line without its break; ended is false for the last

@@ -47,6 +47,28 @@ func (s *scanner) word(w string) bool {
 	return false
 }
 
+// small reads an integer of at most 18 digits.
+func (s *scanner) small(n *int64) bool {
+	negative := s.i < len(s.b) && s.b[s.i] == '-'
+	if negative {
+		s.i++
+	}
+	from := s.i
+	var v int64
+	for s.i < len(s.b) && s.b[s.i] >= '0' && s.b[s.i] <= '9' {
+		v = v*10 + int64(s.b[s.i]-'0')
+		s.i++
+	}
+	if digits := s.i - from; digits == 0 || digits > 18 || s.b[from] == '0' && digits > 1 {
+		return false
+	}
+	if negative {
+		v = -v
+	}
+	*n = v
+	return true
+}
+
 // value skips one JSON value and reports whether it was one.
 func (s *scanner) value(depth int) bool {
 	s.space()
