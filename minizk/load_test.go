@@ -154,6 +154,7 @@ func manySessions(addr string, n int) error {
 	}
 	fmt.Println("open")
 	_, err := io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(c)
 	runtime.KeepAlive(open)
 	return err
 }

@@ -399,7 +399,7 @@ func TestRandomMultisUndoThemselves(t *testing.T) {
 			return jute.MultiOp{Op: jute.OpDelete, Request: &jute.PathVersionRequest{Path: p, Version: -1}}
 		}
 	}
-	for range 3000 {
+	for range 800 {
 		m := multi()
 		for range 1 + r.IntN(6) {
 			m.Ops = append(m.Ops, random())
