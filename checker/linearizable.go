@@ -311,7 +311,7 @@ func (r register) named(z zoneAnswer) []string {
 	var names []string
 	for _, v := range []int32{z.a, z.b} {
 		if int(v) >= 0 && int(v) < len(r.values) {
-			names = append(names, r.values[v])
+			names = append(names, string(r.values[v]))
 		}
 	}
 	return names

@@ -1,7 +1,9 @@
 package checker
 
 import (
+	"bytes"
 	"encoding/json"
+	"hash/maphash"
 	"math"
 
 	"github.com/fencepost-dev/fencepost/history"
@@ -35,7 +37,7 @@ type register struct {
 	spans  []span // in order of Call; a compare-and-set is a write here
 	invoke []int32
 	froms  []int32  // what a compare-and-set expects, noFrom for others; nil without any
-	values []string // the JSON text of each value, by its number; values[0] is null
+	values [][]byte // the JSON text of each value, by its number; values[0] is null
 	// What was left out, and why.
 	failed, unknownReads int
 	crashedWrites        int
@@ -48,11 +50,12 @@ type registerBuilder struct {
 	h     history.History
 	keys  map[string]*keyBuild
 	order []*keyBuild
+	open  map[history.Process]openSpan
 }
 
 type keyBuild struct {
 	register
-	numbers map[string]int32
+	numbers numbering
 	clock   int32
 	open    int
 }
@@ -67,17 +70,16 @@ const noFrom = int32(-1)
 // was about. A compare-and-set that failed did not happen; that its value was not
 // there is not used.
 func registers(h history.History) ([]register, error) {
-	b := registerBuilder{h: h, keys: map[string]*keyBuild{}}
-	slot := make(map[int]openSpan) // invocation -> its span, while open
+	b := registerBuilder{h: h, keys: map[string]*keyBuild{}, open: map[history.Process]openSpan{}}
 	for i, op := range h.Ops() {
 		if !op.Client() || op.F != fRead && op.F != fWrite && op.F != fCAS {
 			continue
 		}
 		var err error
 		if op.Type == history.Invoke {
-			err = b.invoked(i, op, slot)
+			err = b.invoked(i, op)
 		} else {
-			err = b.completed(i, op, slot)
+			err = b.completed(op)
 		}
 		if err != nil {
 			return nil, err
@@ -95,44 +97,53 @@ type openSpan struct {
 	index int
 }
 
-func (b *registerBuilder) key(name string) *keyBuild {
-	k := b.keys[name]
+// keyValue reads a line's key and value without allocating.
+func keyValue(op history.Op) (key, value []byte, err error) {
+	key, value, ok := history.PlainKeyValue(op.Value)
+	if !ok {
+		kv, err := history.KeyValueOf(op)
+		if err != nil {
+			return nil, nil, err
+		}
+		key, value = []byte(kv.Key), kv.Value
+	}
+	return key, value, nil
+}
+
+func (b *registerBuilder) key(name []byte) *keyBuild {
+	k := b.keys[string(name)]
 	if k == nil {
-		k = &keyBuild{numbers: map[string]int32{"null": initial}}
-		k.key, k.values = name, []string{"null"}
-		b.keys[name] = k
+		k = &keyBuild{}
+		k.key = string(name)
+		k.number([]byte("null"))
+		b.keys[k.key] = k
 		b.order = append(b.order, k)
 	}
 	return k
 }
 
+// number gives a value its number; nothing at all is null.
 func (k *keyBuild) number(value []byte) int32 {
 	if len(value) == 0 {
 		return initial
 	}
-	if n, ok := k.numbers[string(value)]; ok {
-		return n
-	}
-	n, text := int32(len(k.values)), string(value)
-	k.numbers[text] = n
-	k.values = append(k.values, text)
-	return n
+	return k.numbers.of(value, &k.values)
 }
 
 // invoked opens a span, unless the operation is one that says nothing: a failed
 // one did not happen, a read of unknown outcome saw nothing.
-func (b *registerBuilder) invoked(i int, op history.Op, slot map[int]openSpan) error {
-	kv, err := history.KeyValueOf(op)
+func (b *registerBuilder) invoked(i int, op history.Op) error {
+	key, raw, err := keyValue(op)
 	if err != nil {
 		return err
 	}
-	k := b.key(kv.Key)
+	k := b.key(key)
 	outcome := history.Info
 	if j, ok := b.h.Partner(i); ok {
 		outcome = b.h.Ops()[j].Type
 	}
 	write := op.F != fRead
-	value, from, err := k.written(op, kv)
+	value, from, err := k.written(op, raw)
 	if err != nil {
 		return err
 	}
@@ -157,21 +168,21 @@ func (b *registerBuilder) invoked(i int, op history.Op, slot map[int]openSpan) e
 	k.clock++
 	k.open++
 	k.maxOpen = max(k.maxOpen, k.open)
-	slot[i] = openSpan{k, len(k.spans)}
+	b.open[op.Process] = openSpan{k, len(k.spans)}
 	k.spans = append(k.spans, s)
 	k.invoke = append(k.invoke, int32(i))
 	return nil
 }
 
 // written numbers what an operation writes, and what a compare-and-set expects.
-func (k *keyBuild) written(op history.Op, kv history.KeyValue) (value, from int32, err error) {
+func (k *keyBuild) written(op history.Op, raw []byte) (value, from int32, err error) {
 	switch op.F {
 	case fWrite:
-		return k.number(kv.Value), noFrom, nil
+		return k.number(raw), noFrom, nil
 	case fCAS:
 		var pair []json.RawMessage
-		if json.Unmarshal(kv.Value, &pair) != nil || len(pair) != 2 {
-			return 0, 0, history.Contract(op, "a compare-and-set needs the value [from,to], not %.60s", kv.Value)
+		if json.Unmarshal(raw, &pair) != nil || len(pair) != 2 {
+			return 0, 0, history.Contract(op, "a compare-and-set needs the value [from,to], not %.60s", raw)
 		}
 		return k.number(pair[1]), k.number(pair[0]), nil
 	}
@@ -189,31 +200,30 @@ func (k *keyBuild) expects(from int32) {
 	k.froms = append(k.froms, from)
 }
 
-func (b *registerBuilder) completed(j int, op history.Op, slot map[int]openSpan) error {
-	i, _ := b.h.Partner(j)
-	open, ok := slot[i]
+func (b *registerBuilder) completed(op history.Op) error {
+	open, ok := b.open[op.Process]
+	delete(b.open, op.Process)
 	if !ok || op.Type != history.Ok {
 		return nil // a crashed write stays open to the end of the history
 	}
-	delete(slot, i)
 	k := open.key
 	s := &k.spans[open.index]
 	if len(op.Value) > 0 || !s.Write {
-		kv, err := history.KeyValueOf(op)
+		key, raw, err := keyValue(op)
 		if err != nil {
 			return err
 		}
-		if kv.Key != k.key {
-			return history.Contract(op, "completes an operation on key %q that was invoked on key %q", kv.Key, k.key)
+		if string(key) != k.key {
+			return history.Contract(op, "completes an operation on key %q that was invoked on key %q", key, k.key)
 		}
-		value, _, err := k.written(op, kv)
+		value, _, err := k.written(op, raw)
 		switch {
 		case err != nil:
 			return err
 		case !s.Write:
-			s.Value = k.number(kv.Value)
+			s.Value = k.number(raw)
 		case value != s.Value:
-			return history.Contract(op, "a write of %s is acknowledged as one of %s", k.values[s.Value], kv.Value)
+			return history.Contract(op, "a write of %s is acknowledged as one of %s", k.values[s.Value], raw)
 		}
 	}
 	s.Ret = k.clock
@@ -265,4 +275,43 @@ func (r register) acknowledged() int {
 		}
 	}
 	return n
+}
+
+// numbering gives byte strings small numbers: open addressing over the strings
+// themselves, which stay where they are. A Go map of strings would take most of
+// the time of judging a history.
+type numbering struct {
+	table []int32 // number + 1; 0 is free
+	seed  maphash.Seed
+}
+
+func (n *numbering) of(text []byte, texts *[][]byte) int32 {
+	if 2*(len(*texts)+1) > len(n.table) {
+		n.grow(*texts)
+	}
+	i := n.find(text, *texts)
+	if n.table[i] == 0 {
+		*texts = append(*texts, text)
+		n.table[i] = int32(len(*texts))
+	}
+	return n.table[i] - 1
+}
+
+func (n *numbering) find(text []byte, texts [][]byte) int {
+	mask := uint64(len(n.table) - 1)
+	for i := maphash.Bytes(n.seed, text) & mask; ; i = (i + 1) & mask {
+		if at := n.table[i]; at == 0 || bytes.Equal(texts[at-1], text) {
+			return int(i)
+		}
+	}
+}
+
+func (n *numbering) grow(texts [][]byte) {
+	if n.table == nil {
+		n.seed = maphash.MakeSeed() // numbers do not depend on it, only places do
+	}
+	n.table = make([]int32, max(2*len(n.table), 16))
+	for i, text := range texts {
+		n.table[n.find(text, texts)] = int32(i + 1)
+	}
 }

@@ -30,10 +30,10 @@ func (o *regOp) crashed() bool { return o.Ret == forever }
 // Porcupine and the window search take it. A compare-and-set of unknown outcome
 // may have done nothing, which a search that must place every operation has to be
 // able to say. Values names the values in pictures, as far as it goes.
-func registerModel(values []string) Model[int32, regOp, struct{}] {
+func registerModel(values [][]byte) Model[int32, regOp, struct{}] {
 	name := func(v int32) string {
 		if int(v) < len(values) {
-			return values[v]
+			return string(values[v])
 		}
 		return strconv.Itoa(int(v))
 	}
