@@ -157,3 +157,16 @@ func TestAnEnsembleSurvivesItsLeader(t *testing.T) {
 	require.NotEqual(t, leader, next)
 	require.NoError(t, members.Restart(t.Context(), leader))
 }
+
+func TestAKeptServerStaysAndBelongsToNobody(t *testing.T) {
+	s, docker := startDocker(t, Config{Keep: true})
+	id := s.(*dockerServer).members[0].id
+	t.Cleanup(func() {
+		_, err := docker.ContainerRemove(context.Background(), id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		require.NoError(t, err)
+	})
+	require.NoError(t, s.Close(t.Context()))
+	require.NoError(t, removeStale(t.Context(), docker, zaptest.NewLogger(t)))
+	require.NoError(t, probe(t.Context(), s.Addresses()[0]))
+	require.Empty(t, ownContainers(t, docker))
+}

@@ -3,7 +3,7 @@
 //
 // What a provider starts it also removes: Close after success and failure, the
 // end of the context while starting, and, for what a killed run left behind,
-// the next start (see stale.go).
+// the next start (owner.go).
 package zookeeper
 
 import (
