@@ -15,12 +15,14 @@ type dualDDL struct {
 	n       *usurper
 	dialer  cluster.CoordinatorDialer // nil: nothing is asked
 	open    int
+	asks    int
 	done    host.Cond
 	answers []asked
 }
 
-// ddlTime bounds one request; the old leader's may hang until it is healed.
-const ddlTime = 6 * time.Second
+// ddlTime bounds one request; the old leader's may hang until it is healed, and
+// is worth waiting for until then.
+const ddlTime = 10 * time.Second
 
 func (n *usurper) startDDL(p oldLeaderParams) *dualDDL {
 	d := &dualDDL{n: n, done: n.env.Host.NewCond()}
@@ -36,10 +38,10 @@ func (d *dualDDL) ask(nodes ...cluster.NodeID) {
 		return
 	}
 	h := d.n.env.Host
-	at := h.Now().Milliseconds()
 	for _, node := range nodes {
 		d.open++
-		table := fmt.Sprintf("dual-%d-%s", at, node)
+		d.asks++
+		table := fmt.Sprintf("dual-%d-%d", h.Now().Milliseconds(), d.asks)
 		h.Go(h.Context(), "ddl to "+string(node), func(ctx context.Context) {
 			bounded, cancel := h.WithTimeout(ctx, ddlTime)
 			answer := "ok"

@@ -140,6 +140,7 @@ func (n *usurper) replace(ctx context.Context, e harness.Entry, p oldLeaderParam
 		return errors.Join(err, release(ctx))
 	}
 	ddl := n.startDDL(p)
+	ddl.ask(did.Old) // decided while it leads, and written once it can
 	did.New, err = n.successor(ctx, did.Old, e.Lease)
 	if err == nil {
 		ddl.ask(did.Old, did.New)
@@ -176,7 +177,7 @@ func (n *usurper) successor(ctx context.Context, old cluster.NodeID, lease time.
 
 // creatorTime is how long the creator's tick is waited for; a system without
 // one, or whose ticks are rarer, gets the plain cut.
-const creatorTime = 2 * time.Second
+const creatorTime = 5 * time.Second
 
 // awaitCreator returns when the coordinator is about to create a partition, or
 // when waiting longer is not worth it.

@@ -27,6 +27,7 @@ func dial(ctx context.Context, env harness.Env, name string) (cluster.Conn, erro
 func calendar(o harness.Options) cluster.TableSpec {
 	return cluster.TableSpec{
 		Name: "calendar", Kind: cluster.LogTable, Buckets: 1, Replication: min(o.Replication, 2), MinISR: 1, Partitioned: true,
+		AutoPartitions: 3,
 	}
 }
 

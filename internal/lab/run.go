@@ -15,6 +15,7 @@ import (
 	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/cluster/host/real"
 	"github.com/fencepost-dev/fencepost/cluster/inproc"
+	"github.com/fencepost-dev/fencepost/cluster/inproc/coordinator"
 	"github.com/fencepost-dev/fencepost/cluster/zookeeper"
 	"github.com/fencepost-dev/fencepost/harness"
 	"github.com/fencepost-dev/fencepost/history"
@@ -161,6 +162,8 @@ func (b *bench) cluster() (cluster.Cluster, error) {
 	o := b.Options
 	return inproc.New(b.world, inproc.Config{
 		Coordinators: o.Coordinators, Tablets: o.Tablets, Policy: b.policy, SessionTimeout: o.SessionTimeout,
+		// Often enough for a fault to wait for a tick of the partition creator.
+		CoordinatorTiming: coordinator.Timing{PartitionTick: time.Second},
 	})
 }
 
