@@ -27,12 +27,16 @@ type fetcher struct {
 	kicked  bool // roles changed
 	skipped bool // a bucket was left out of the request until its log is durable
 	pause   time.Duration
+	// patience is how long an answer is waited for. It grows with links that turn
+	// out slow: a reply that comes too late counts for nothing, so a fixed one
+	// would never get anywhere behind a link slower than it.
+	patience time.Duration
 }
 
 func (s *server) fetcherOf(leader int) *fetcher {
 	f := s.fetchers[leader]
 	if f == nil {
-		f = &fetcher{s: s, leader: leader, cond: s.h.NewCond()}
+		f = &fetcher{s: s, leader: leader, cond: s.h.NewCond(), patience: s.timing.FetchTimeout}
 		s.fetchers[leader] = f
 		s.h.Go(s.ctx, "fetch from "+string(NodeOf(leader)), f.run)
 	}
@@ -62,15 +66,20 @@ func (f *fetcher) run(ctx context.Context) {
 		f.kicked, f.done, f.failed = false, false, false
 		f.request++
 		this := f.request
+		began := f.s.h.Now()
 		f.s.h.Go(ctx, "fetch", func(ctx context.Context) { f.call(ctx, this, m) })
 		f.await(ctx)
 		f.request++ // from here on a reply is late
-		if f.failed || !f.done && !f.kicked {
+		switch {
+		case f.done && !f.failed:
+			f.pause, f.patience = 0, max(f.s.timing.FetchTimeout, 2*(f.s.h.Now()-began))
+			f.awaitSync(ctx, m)
+		case f.failed:
 			f.backOff(ctx)
-			continue
+		case !f.kicked:
+			f.patience = min(2*f.patience, maxPatience*f.s.timing.FetchTimeout)
+			f.backOff(ctx)
 		}
-		f.pause = 0
-		f.awaitSync(ctx, m)
 	}
 }
 
@@ -124,7 +133,7 @@ func (f *fetcher) idle(ctx context.Context, wait time.Duration) {
 
 // await waits for the outstanding request, a change of roles, or the time-out.
 func (f *fetcher) await(ctx context.Context) {
-	ctx, cancel := f.s.h.WithTimeout(ctx, f.s.timing.FetchTimeout)
+	ctx, cancel := f.s.h.WithTimeout(ctx, f.patience)
 	defer cancel()
 	for !f.done && !f.kicked {
 		if f.cond.Wait(ctx) != nil {
@@ -173,7 +182,7 @@ func (s *server) jitter(d time.Duration) time.Duration {
 // call sends one request and takes in its reply. It may outlive the fetcher's
 // patience: then its reply is late, and counts only where that bug is planted.
 func (f *fetcher) call(ctx context.Context, this int64, m *protocol.FetchLog) {
-	patience := f.s.timing.FetchTimeout
+	patience := f.patience
 	if !f.s.policy.MatchReply {
 		patience *= 5
 	}

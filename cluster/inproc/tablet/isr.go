@@ -14,8 +14,9 @@ import (
 // isrProposer is the one task that sends AdjustIsr: all buckets in one request,
 // one request at a time, so one proposal outstanding a bucket.
 type isrProposer struct {
-	cond   host.Cond
-	kicked bool
+	cond     host.Cond
+	kicked   bool
+	patience time.Duration // how long an answer is waited for; grows like a fetcher's
 }
 
 func (p *isrProposer) kick() {
@@ -114,9 +115,13 @@ func (l *leadership) mayJoin(f *follower) bool {
 // adjust sends the proposals and takes in the answers; it reports whether all
 // were accepted (p).
 func (s *server) adjust(ctx context.Context, m *protocol.AdjustIsr) bool {
-	call, cancel := s.h.WithTimeout(ctx, s.timing.AdjustTimeout)
+	began := s.h.Now()
+	call, cancel := s.h.WithTimeout(ctx, s.isr.patience)
 	answer, err := s.h.Call(call, s.coordinator.Node, m)
 	cancel()
+	if took := s.h.Now() - began; err == nil || took >= s.isr.patience {
+		s.isr.patience = min(max(2*took, s.timing.AdjustTimeout), maxPatience*s.timing.AdjustTimeout)
+	}
 	reply, ok := answer.(*protocol.AdjustIsrReply)
 	if err != nil || !ok || reply.Code != protocol.CodeNone {
 		s.log.Debug("isr not adjusted", zap.Error(err))

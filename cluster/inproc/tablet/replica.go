@@ -20,11 +20,9 @@ type replica struct {
 	table    protocol.TableInfo
 	replicas []int
 
-	// leaderEpoch is the newest one accepted; it is on disk before it is acted
-	// on. bootEpoch is what the disk held at the start of this process: this
-	// process never leads at it (rule S1).
+	// leaderEpoch is the newest one accepted; it is on disk before it is acted on.
+	// Who does not lead at it already never will (rule S1).
 	leaderEpoch int
-	bootEpoch   int
 	lai         protocol.LeaderAndIsr // the newest known; its ISR counts only while leading
 	leader      int                   // whom to follow, or NoLeader
 	lead        *leadership
@@ -50,7 +48,7 @@ type replica struct {
 func (s *server) newReplica(id cluster.BucketID, table protocol.TableInfo, replicas []int) *replica {
 	r := &replica{
 		s: s, id: id, table: table, replicas: replicas,
-		leaderEpoch: unknownEpoch, bootEpoch: unknownEpoch, leader: protocol.NoLeader,
+		leaderEpoch: unknownEpoch, leader: protocol.NoLeader,
 		lai:     protocol.LeaderAndIsr{Leader: protocol.NoLeader, LeaderEpoch: unknownEpoch, BucketEpoch: unknownEpoch},
 		writers: writers{}, differs: unknownEpoch,
 	}

@@ -3,11 +3,13 @@ package tablet_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost-dev/fencepost/cluster"
 	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 	"github.com/fencepost-dev/fencepost/history"
@@ -284,4 +286,16 @@ func TestPolicyEpochsAreObserved(t *testing.T) {
 	require.Equal(t, 2, count(events, func(e history.Obeyed) bool { return e.Server == 0 }), "a repeat changes nothing")
 	require.Equal(t, 1, count(events, func(e history.Obeyed) bool { return e.TermZxid == 9 && e.API == protocol.APIUpdateMetadata }))
 	require.Equal(t, 1, count(events, func(e history.Advertised) bool { return e.By == 0 && e.Leader == 0 }))
+}
+
+// TestSlowLinks has links so slow that every answer outlasts the first time-outs.
+func TestSlowLinks(t *testing.T) {
+	run(t, options{}, func(b *bench) {
+		b.elect(accounts, 0, []int{0, 1}, 0, 1)
+		b.admitted(accounts)
+		b.w.Network().Apply(host.Rule{Match: host.Match{From: []cluster.NodeID{"tablet-0"}, Both: true}, Delay: 3 * time.Second}, time.Hour)
+		b.c.Go(b.ctx, "order", func(context.Context) { b.notify(2, accounts) })
+		b.until("2 has joined", func() bool { return slices.Contains(b.lai[accounts].ISR, 2) })
+		require.Equal(t, protocol.CodeNone, b.putAs(0, -1, 0, "k", "v", 60_000).Code)
+	})
 }

@@ -175,8 +175,7 @@ func (s *server) recoverLogs(ctx context.Context, list []storedReplica, hws map[
 			return err
 		}
 		if s.policy.SyncLeaderEpoch {
-			r.bootEpoch = max(stored.LeaderEpoch, r.records.lastEpoch())
-			r.leaderEpoch = r.bootEpoch
+			r.leaderEpoch = max(stored.LeaderEpoch, r.records.lastEpoch())
 		}
 		r.hw = min(hws[string(r.id)], r.records.end)
 		r.hwTold = r.hw

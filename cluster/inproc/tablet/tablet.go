@@ -86,6 +86,10 @@ type Timing struct {
 // maxBackOff is how many times its first pause a growing back-off may become.
 const maxBackOff = 20
 
+// maxPatience is how many times its first length a time-out may become behind
+// slow links.
+const maxPatience = 8
+
 // grown is the pause after the given one.
 func grown(pause, first time.Duration) time.Duration {
 	return min(max(2*pause, first), maxBackOff*first)
@@ -196,7 +200,7 @@ func newServer(cfg Config, h host.Host) *server {
 		fetchers:   map[int]*fetcher{},
 		peers:      map[int]*peer{},
 	}
-	s.isr.cond = h.NewCond()
+	s.isr.cond, s.isr.patience = h.NewCond(), s.timing.AdjustTimeout
 	return s
 }
 
