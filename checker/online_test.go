@@ -91,16 +91,6 @@ func compareOnline(t *testing.T, seed uint64) bool {
 	return want >= 0
 }
 
-func TestOnlineObjectsAtTheFirstBadReturn(t *testing.T) {
-	bad := 0
-	for seed := range uint64(20_000) {
-		if compareOnline(t, seed) {
-			bad++
-		}
-	}
-	require.Greater(t, bad, 20_000*15/100)
-}
-
 func FuzzOnline(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { compareOnline(t, seed) })
