@@ -84,6 +84,7 @@ func (s *Server) expire() {
 
 // ended tells of a session that the server has ended. S.mu is held.
 func (s *Server) ended(e tree.Ended) {
+	s.keep(tree.Entry{Kind: tree.EntryClose, Now: e.Txn.Time, Session: e.Session, Zxid: e.Txn.Zxid})
 	s.deliver(e.Events, nil)
 	if c := s.conns[e.Conn]; c != nil {
 		s.tree.Disconnect(e.Conn)
@@ -97,6 +98,7 @@ func (s *Server) sweep() {
 		return
 	}
 	for _, e := range s.tree.Sweep(s.clock.millis()) {
+		s.keep(tree.Entry{Kind: tree.EntrySweep, Now: e.Txn.Time, Path: e.Path, Zxid: e.Txn.Zxid})
 		s.deliver(e.Events, nil)
 	}
 }

@@ -33,6 +33,13 @@ func (s *Server) greet(c *conn, frame []byte) error {
 	}
 	if res.OK {
 		c.session = res.Response.SessionID
+		kind := tree.EntryResume
+		if res.Txn.Zxid != 0 {
+			kind = tree.EntryOpen
+		}
+		s.keep(tree.Entry{
+			Kind: kind, Now: now, Session: c.session, Timeout: int64(res.Response.TimeOut), Zxid: s.tree.Zxid(),
+		})
 		s.log.Debug("session established", zap.Int64("session", c.session), zap.Int64("conn", int64(c.id)),
 			zap.Bool("new", res.Txn.Zxid != 0))
 	}
@@ -53,6 +60,7 @@ func (s *Server) request(c *conn, frame []byte) error {
 	if d.Err() != nil {
 		return fmt.Errorf("decode request header: %w", d.Err())
 	}
+	body := d.Rest()
 	req := decode(h.Op, d)
 
 	s.mu.Lock()
@@ -70,6 +78,7 @@ func (s *Server) request(c *conn, frame []byte) error {
 	c.traffic.received++
 	s.stats.received++
 	rep := s.tree.Do(s.clock.millis(), c.id, h.Xid, h.Op, req)
+	s.keepRequest(c, h.Op, rep.Txn, s.tree.Identities(c.id), body)
 	c.traffic.last(h, rep)
 	s.deliver(rep.Events, c)
 	if f.dropReply {

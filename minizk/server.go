@@ -47,6 +47,10 @@ type Config struct {
 	// ContainerNeverUsed is the age at which a container that never had a child
 	// is removed too; 0 = never.
 	ContainerNeverUsed time.Duration
+	// Dir keeps the state in a directory: a server started there again has the
+	// same nodes, and the same sessions with their whole time-out. Two servers
+	// must not share one. "" = in memory only.
+	Dir string
 }
 
 // Validate reports what is wrong with the configuration.
@@ -86,6 +90,7 @@ type Server struct {
 	faults   []*fault // in the order of their making
 	clock    clock
 	stats    stats
+	journal  *journal // nil without Config.Dir
 	closed   bool
 	quit     chan struct{}
 	wake     chan struct{} // tells the session tracker that time was skipped
@@ -102,13 +107,11 @@ func Start(cfg Config) (*Server, error) {
 		cfg: cfg, log: cfg.Log, conns: map[tree.Conn]*conn{}, perIP: map[string]int{},
 		clock: clock{start: time.Now()}, quit: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	options, err := s.options()
-	if err != nil {
+	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("start minizk: %w", err)
 	}
-	s.tree = tree.New(options, s.clock.millis())
 	if err := s.listen(cfg.Addr); err != nil {
-		return nil, fmt.Errorf("start minizk: %w", err)
+		return nil, fmt.Errorf("start minizk: %w", errors.Join(err, s.journal.close()))
 	}
 	s.wg.Go(s.track)
 	return s, nil
@@ -230,7 +233,7 @@ func (s *Server) Close() error {
 	err := s.hangUpAll()
 	s.mu.Unlock()
 	s.wg.Wait()
-	return err
+	return errors.Join(err, s.journal.close())
 }
 
 // Stop takes the server down as a crash would: it stops listening and every
@@ -271,6 +274,8 @@ func (s *Server) Restart() error {
 		return ErrClosed
 	case s.listener != nil:
 		return nil
+	case s.journal != nil && s.journal.err != nil:
+		return fmt.Errorf("restart minizk: %w", s.journal.err)
 	}
 	s.tree.Restart(s.clock.millis())
 	if err := s.listen(s.addr); err != nil {

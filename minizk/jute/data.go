@@ -12,7 +12,8 @@ type ACL struct {
 // OpenACL lets anyone do anything: what clients send by default.
 func OpenACL() []ACL { return []ACL{{Perms: PermAll, ID: ID{Scheme: "world", ID: "anyone"}}} }
 
-func encodeACLs(e *Encoder, list []ACL) {
+// EncodeACLs writes a list of ACLs; nil is written as null.
+func EncodeACLs(e *Encoder, list []ACL) {
 	if list == nil {
 		e.Int32(-1)
 		return
@@ -25,7 +26,8 @@ func encodeACLs(e *Encoder, list []ACL) {
 	}
 }
 
-func decodeACLs(d *Decoder) []ACL {
+// DecodeACLs reads a list of ACLs; null gives nil.
+func DecodeACLs(d *Decoder) []ACL {
 	n := d.Count(12)
 	if n < 0 {
 		return nil

@@ -63,7 +63,7 @@ type CreateRequest struct {
 func (r *CreateRequest) Encode(e *Encoder) {
 	e.String(r.Path)
 	e.Buffer(r.Data)
-	encodeACLs(e, r.ACL)
+	EncodeACLs(e, r.ACL)
 	e.Int32(r.Flags)
 	if r.HasTTL {
 		e.Int64(r.TTL)
@@ -74,7 +74,7 @@ func (r *CreateRequest) Encode(e *Encoder) {
 func (r *CreateRequest) Decode(d *Decoder) {
 	r.Path = d.String()
 	r.Data = d.Buffer()
-	r.ACL = decodeACLs(d)
+	r.ACL = DecodeACLs(d)
 	r.Flags = d.Int32()
 	if r.HasTTL {
 		r.TTL = d.Int64()
@@ -112,14 +112,14 @@ type SetACLRequest struct {
 // Encode writes the record.
 func (r *SetACLRequest) Encode(e *Encoder) {
 	e.String(r.Path)
-	encodeACLs(e, r.ACL)
+	EncodeACLs(e, r.ACL)
 	e.Int32(r.Version)
 }
 
 // Decode reads the record.
 func (r *SetACLRequest) Decode(d *Decoder) {
 	r.Path = d.String()
-	r.ACL = decodeACLs(d)
+	r.ACL = DecodeACLs(d)
 	r.Version = d.Int32()
 }
 

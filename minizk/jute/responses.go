@@ -62,13 +62,13 @@ type GetACLResponse struct {
 
 // Encode writes the record.
 func (r *GetACLResponse) Encode(e *Encoder) {
-	encodeACLs(e, r.ACL)
+	EncodeACLs(e, r.ACL)
 	r.Stat.Encode(e)
 }
 
 // Decode reads the record.
 func (r *GetACLResponse) Decode(d *Decoder) {
-	r.ACL = decodeACLs(d)
+	r.ACL = DecodeACLs(d)
 	r.Stat.Decode(d)
 }
 

@@ -60,10 +60,8 @@ func (t *Tree) Connect(now int64, c Conn, ip string, req *jute.ConnectRequest) C
 	var res ConnectResult
 	var s *session
 	if req.SessionID == 0 {
-		s = &session{id: t.nextSession, timeout: timeout}
-		t.nextSession++
-		t.sessions[s.id] = s
-		res.Txn = Txn{Zxid: t.next(), Session: s.id, Time: now, Op: jute.OpCreateSession}
+		s = t.open(timeout)
+		res.Txn = Txn{Zxid: t.zxid, Session: s.id, Time: now, Op: jute.OpCreateSession}
 	} else {
 		s = t.sessions[req.SessionID]
 		if s != nil && s.conn != 0 {
@@ -84,6 +82,15 @@ func (t *Tree) Connect(now int64, c Conn, ip string, req *jute.ConnectRequest) C
 		TimeOut: int32(timeout), SessionID: s.id, Passwd: t.password(s.id), HasReadOnly: req.HasReadOnly,
 	}
 	return res
+}
+
+// open makes a session, which is a transaction.
+func (t *Tree) open(timeout int64) *session {
+	s := &session{id: t.nextSession, timeout: timeout}
+	t.nextSession++
+	t.sessions[s.id] = s
+	t.next()
+	return s
 }
 
 // Disconnect forgets a connection, its watches and identities. The session

@@ -35,17 +35,21 @@ func (t *Tree) Sweep(now int64) []Swept {
 	}
 	swept := make([]Swept, 0, len(paths))
 	for _, path := range paths {
-		t.events = t.events[:0]
-		r := &request{now: now, zxid: t.next()}
-		code := t.deleteContainer(r, path)
-		if code == jute.OK {
-			t.run(r)
-		}
-		swept = append(swept, Swept{
-			Path:   path,
-			Events: slices.Clone(t.events),
-			Txn:    Txn{Zxid: r.zxid, Time: now, Op: jute.OpDeleteContainer, Paths: []string{path}, Err: code},
-		})
+		swept = append(swept, t.sweepOne(now, path))
 	}
 	return swept
+}
+
+func (t *Tree) sweepOne(now int64, path string) Swept {
+	t.events = t.events[:0]
+	r := &request{now: now, zxid: t.next()}
+	code := t.deleteContainer(r, path)
+	if code == jute.OK {
+		t.run(r)
+	}
+	return Swept{
+		Path:   path,
+		Events: slices.Clone(t.events),
+		Txn:    Txn{Zxid: r.zxid, Time: now, Op: jute.OpDeleteContainer, Paths: []string{path}, Err: code},
+	}
 }
