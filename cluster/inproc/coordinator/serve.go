@@ -13,7 +13,8 @@ import (
 // in office executes nothing and says so (65).
 func (c *coordinator) handle(ctx context.Context, _ cluster.NodeID, m host.Message) (host.Message, error) {
 	t := c.term
-	if _, asks := m.(*protocol.GetMetadata); t == nil && !c.policy.StandbyRefuses && !asks {
+	_, asks := m.(*protocol.GetMetadata)
+	if t == nil && !c.policy.StandbyRefuses && !asks {
 		// Who is in office can still be found out by asking for metadata.
 		var err error
 		if t, err = c.standbyTerm(ctx); err != nil {
@@ -22,7 +23,7 @@ func (c *coordinator) handle(ctx context.Context, _ cluster.NodeID, m host.Messa
 			defer t.discard()
 		}
 	}
-	if t == nil {
+	if t == nil || (!asks && t.cutOff()) {
 		return refuseStandby(m)
 	}
 	switch m := m.(type) {
@@ -47,6 +48,14 @@ func (c *coordinator) handle(ctx context.Context, _ cluster.NodeID, m host.Messa
 	default:
 		return nil, unserved(m)
 	}
+}
+
+// cutOff reports whether nothing can be written now. Such requests are better
+// refused at once, as never begun, than left to wait: another coordinator may be
+// in office. Without guards they wait, as with a client library that goes on
+// trying by itself.
+func (t *term) cutOff() bool {
+	return t.policy.GuardWrites && t.z.s.State() != host.Connected
 }
 
 // refuseStandby is the answer of a coordinator that is not in office.

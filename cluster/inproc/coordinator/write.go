@@ -44,12 +44,11 @@ func (t *term) try(ctx context.Context, ops []host.ZKOp) (tried, error) {
 		switch {
 		case err == nil:
 			return tried{MultiResult: res}, nil
-		case errors.Is(err, host.ErrNotSent):
+		case errors.Is(err, host.ErrNotSent) || errors.Is(err, host.ErrExpired) || errors.Is(err, host.ErrClosed):
+			// Not done; writable decides whether there is another try.
 			if t.h.Sleep(ctx, t.timing.Retry/4) != nil {
 				return tried{}, errTermOver
 			}
-		case errors.Is(err, host.ErrExpired) || errors.Is(err, host.ErrClosed):
-			// writable decides what that means
 		case errors.Is(err, host.ErrConnectionLoss):
 			return tried{outcome: unknown}, nil
 		case ctx.Err() != nil:
