@@ -51,11 +51,7 @@ type counter struct {
 
 // counter reads a counter and prepares to take n values of it (p).
 func (t *term) counter(ctx context.Context, path string, n int64) (counter, error) {
-	z, err := t.writable(ctx)
-	if err != nil {
-		return counter{}, err
-	}
-	data, stat, err := z.get(ctx, path)
+	data, stat, err := t.readWritable(ctx, path)
 	if err != nil {
 		return counter{}, err
 	}
@@ -64,6 +60,20 @@ func (t *term) counter(ctx context.Context, path string, n int64) (counter, erro
 		return counter{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return counter{next, host.SetOp(path, protocol.EncodeCounter(next+n), stat.Version)}, nil
+}
+
+// readWritable reads a node through the session that will be written through (p).
+func (t *term) readWritable(ctx context.Context, path string) ([]byte, host.Stat, error) {
+	for {
+		z, err := t.writable(ctx)
+		if err != nil {
+			return nil, host.Stat{}, err
+		}
+		data, stat, err := z.get(ctx, path)
+		if err == nil || t.policy.GuardWrites || z.connected(ctx) == nil || ctx.Err() != nil {
+			return data, stat, err
+		}
+	}
 }
 
 // take takes n values of a counter and returns the first (p). Values taken by a
