@@ -84,6 +84,7 @@ type logger struct {
 	ops     []logOp
 	records []int32
 	home    []int32 // by record: its append
+	place   []int32 // by record: its offset, noOp as long as nobody told
 	base    []int64 // by append (operation index): where it starts, or unknownOffset
 	owner   []int32 // by offset: the append
 	// high is, by offset, the largest call of all operations with a key up to it,
@@ -117,8 +118,9 @@ func (l *logger) judge(ops []logOp, records []int32, count int) logAnswer {
 // homes finds the append of every record; not ok if one is appended twice.
 func (l *logger) homes(count int) (logAnswer, bool) {
 	l.home = slices.Grow(l.home[:0], count)[:count]
+	l.place = slices.Grow(l.place[:0], count)[:count]
 	for i := range l.home {
-		l.home[i] = noOp
+		l.home[i], l.place[i] = noOp, noOp
 	}
 	l.base = slices.Grow(l.base[:0], len(l.ops))[:len(l.ops)]
 	for i := range l.ops {
@@ -134,8 +136,19 @@ func (l *logger) homes(count int) (logAnswer, bool) {
 			}
 			l.home[r] = int32(i)
 		}
+		if op.Offset != unknownOffset {
+			l.put(int32(i))
+		}
 	}
 	return logAnswer{}, true
+}
+
+// put tells the records of an append their offsets.
+func (l *logger) put(i int32) {
+	op := &l.ops[i]
+	for k, r := range l.records[op.First : op.First+op.Count] {
+		l.place[r] = int32(l.base[i]) + int32(k)
+	}
 }
 
 // places takes the place of every fetched record, and so of its whole append.
@@ -146,19 +159,21 @@ func (l *logger) places() (logAnswer, bool) {
 			continue
 		}
 		for k, r := range l.records[op.First : op.First+op.Count] {
+			at := op.Offset + int64(k)
+			if int64(l.place[r]) == at {
+				continue
+			}
 			home := l.home[r]
 			if home == noOp {
-				return logAnswer{fault: logUnwritten, a: int32(i), b: noOp, offset: op.Offset + int64(k)}, false
+				return logAnswer{fault: logUnwritten, a: int32(i), b: noOp, offset: at}, false
 			}
-			append := &l.ops[home]
-			index := int64(slices.Index(l.records[append.First:append.First+append.Count], r))
-			base := op.Offset + int64(k) - index
-			if l.base[home] == unknownOffset {
-				l.base[home] = base
+			batch := &l.ops[home]
+			base := at - int64(slices.Index(l.records[batch.First:batch.First+batch.Count], r))
+			if l.base[home] != unknownOffset || base < 0 {
+				return logAnswer{fault: logTwoPlaces, a: int32(i), b: home, offset: at}, false
 			}
-			if l.base[home] != base || base < 0 {
-				return logAnswer{fault: logTwoPlaces, a: int32(i), b: home, offset: op.Offset + int64(k)}, false
-			}
+			l.base[home] = base
+			l.put(home)
 		}
 	}
 	return logAnswer{}, true
@@ -238,9 +253,11 @@ func (l *logger) gaps() (logAnswer, bool) {
 			return logAnswer{fault: logGap, a: noOp, b: noOp, offset: int64(o)}, false
 		case mixed:
 			return logAnswer{fault: logUndecided, a: noOp, b: noOp, offset: int64(o)}, false
-		case o+int(size) > len(l.owner):
-			// A batch that reaches beyond the known end: that end lies inside it.
-			return logAnswer{fault: logTorn, a: unseen[0], b: noOp, offset: int64(len(l.owner))}, false
+		}
+		// An empty fetch only says that the log is at least so long: the batch may
+		// reach beyond what is known. An end that lies inside it shows in content.
+		for len(l.owner) < o+int(size) {
+			l.owner = append(l.owner, noOp)
 		}
 		if bad, ok := l.give(unseen[0], int64(o)); !ok {
 			return bad, false
