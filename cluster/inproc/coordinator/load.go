@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.uber.org/zap"
 
-	"github.com/fencepost-dev/fencepost/cluster"
 	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 )
@@ -278,7 +278,7 @@ func (t *term) takeUpDeletion(ctx context.Context, path string, id int64, isPart
 
 // watchTables looks for tables and partitions that came or went by another hand.
 func (t *term) watchTables(ctx context.Context) {
-	for _, dir := range []string{protocol.TableAssignmentsPath, protocol.PartitionAssignmentsPath} {
+	for _, dir := range []string{protocol.TablesPath, protocol.TableAssignmentsPath, protocol.PartitionAssignmentsPath} {
 		t.h.Go(ctx, "watch "+dir, func(ctx context.Context) {
 			for {
 				ids, watch, err := t.z.childrenW(ctx, dir)
@@ -294,39 +294,35 @@ func (t *term) watchTables(ctx context.Context) {
 	}
 }
 
-// tablesChanged reads the tables again if an assignment is there that is not
-// known, or the other way round; what this term did itself is known already.
-func (t *term) tablesChanged(ctx context.Context, dir string, ids []string) {
+// tablesChanged reads the tables again if one, or an assignment, is there that is
+// not known, or the other way round; what this term did itself is known already.
+func (t *term) tablesChanged(ctx context.Context, dir string, names []string) {
 	known := map[string]bool{}
 	for _, tb := range t.sortedTables() {
+		known[protocol.TablePath(tb.info.Name)] = true
 		for _, p := range tb.sortedParts() {
 			known[p.assignment] = true
 		}
 	}
-	pending := map[string]bool{}
 	for _, d := range t.gone {
-		pending[d.part.assignment] = true
+		known[d.part.assignment] = true
 	}
 	same := true
-	for _, id := range ids {
-		path := dir + "/" + id
-		same = same && (known[path] || pending[path])
+	for _, name := range names {
+		path := dir + "/" + name
+		same = same && known[path]
 		delete(known, path)
 	}
 	for path := range known { // order cannot matter
-		if len(path) > len(dir) && path[:len(dir)] == dir {
-			same = false
-		}
+		same = same && !strings.HasPrefix(path, dir+"/")
 	}
 	if same {
 		return
 	}
-	before := len(t.order)
 	if err := t.syncTables(ctx); err != nil {
 		t.log.Info("read tables again", zap.Error(err))
 		return
 	}
-	t.log.Debug("tables read again", zap.Int("before", before), zap.Int("after", len(t.order)))
 	t.settleNew(ctx)
 }
 
@@ -342,13 +338,4 @@ func (t *term) settleNew(ctx context.Context) {
 	}
 	t.replan(ctx, fresh, func(*bucket) bool { return false })
 	t.wake()
-}
-
-// buckets of a partition, by id.
-func ids(p *partition) []cluster.BucketID {
-	out := make([]cluster.BucketID, 0, len(p.buckets))
-	for _, b := range p.buckets {
-		out = append(out, b.id)
-	}
-	return out
 }
