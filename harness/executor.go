@@ -88,7 +88,7 @@ func (x *executor) entry(ctx context.Context, e Entry) {
 		x.ended[e.ID] = true
 		x.cond.Broadcast()
 	}()
-	if err := x.trigger(ctx, e.Trigger); err != nil {
+	if err := x.trigger(ctx, &e); err != nil {
 		return // the load ended first: the entry was never begun
 	}
 	w := &Window{rec: x.rec, entry: e}
@@ -136,8 +136,9 @@ func nemesisOp(typ history.Type, f string, value any, err error) history.Op {
 	return op
 }
 
-// trigger parks until the entry is due.
-func (x *executor) trigger(ctx context.Context, t Trigger) error {
+// trigger parks until the entry is due, and notes whom its event concerns.
+func (x *executor) trigger(ctx context.Context, e *Entry) error {
+	t := e.Trigger
 	if wait := x.start + t.At - x.env.Host.Now(); wait > 0 {
 		if err := x.env.Host.Sleep(ctx, wait); err != nil {
 			return err
@@ -149,9 +150,11 @@ func (x *executor) trigger(ctx context.Context, t Trigger) error {
 		}
 	}
 	if t.Event != "" {
-		if _, err := x.env.AwaitEvent(ctx, t.Event, matchWhere(t.Where)); err != nil {
+		event, err := x.env.AwaitEvent(ctx, t.Event, skipping(t.Skip, matchWhere(t.Where)))
+		if err != nil {
 			return err
 		}
+		e.concerned = x.env.concerned(event)
 	}
 	if t.Gate != nil {
 		if err := x.env.AwaitGate(ctx, *t.Gate); err != nil {

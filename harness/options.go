@@ -28,6 +28,8 @@ type Options struct {
 	// the load makes on one before it takes a new one.
 	Keys      int `json:"keys"`
 	OpsPerKey int `json:"ops_per_key"`
+	// HeavyTail makes some messages between nodes slow; in simulation only.
+	HeavyTail bool `json:"heavy_tail,omitempty"`
 }
 
 // DefaultOptions are those of a laptop's half minute.

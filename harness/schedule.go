@@ -20,6 +20,8 @@ type Entry struct {
 	Params  json.RawMessage // the fault's own, an object
 	// Lease bounds the fault's duration in any case.
 	Lease time.Duration
+	// concerned are the nodes that the trigger's event is about; see WhoConcerned.
+	concerned []cluster.NodeID
 }
 
 // Trigger says when an entry starts. At is a time since the start of the load;
@@ -31,6 +33,7 @@ type Trigger struct {
 	Ops   int
 	Event string            // its kind
 	Where map[string]string // fields of the event, as text; "*" matches any
+	Skip  int               // how many such events pass first
 	// Gate is a message, or a request to ZooKeeper, on its way.
 	Gate *Gate
 	// Wait is how long after all of that the entry starts.
@@ -74,12 +77,15 @@ const (
 	WhoMajority          = "majority" // of the tablets
 	WhoAny               = "any"      // any node
 	WhoNode              = "node"     // those in Nodes
+	// WhoConcerned are the nodes that the trigger's event is about: the one that
+	// reported it, and the tablets that it names.
+	WhoConcerned = "concerned"
 )
 
 func whoKnown(who string) bool {
 	switch who {
 	case WhoCoordinatorLeader, WhoStandby, WhoCoordinator, WhoTablet, WhoBucketLeader, WhoBucketFollower,
-		WhoMinority, WhoMajority, WhoAny, WhoNode:
+		WhoMinority, WhoMajority, WhoAny, WhoNode, WhoConcerned:
 		return true
 	}
 	return false
@@ -199,10 +205,12 @@ func (e Entry) validate(ids map[int]bool) error {
 	switch {
 	case e.Lease <= 0:
 		return fmt.Errorf("lease %v: want a positive duration", e.Lease)
-	case t.At < 0 || t.Ops < 0 || t.Wait < 0:
-		return fmt.Errorf("trigger: at, ops and wait cannot be negative")
-	case t.Event == "" && len(t.Where) > 0:
-		return fmt.Errorf("trigger: where without an event")
+	case t.At < 0 || t.Ops < 0 || t.Wait < 0 || t.Skip < 0:
+		return fmt.Errorf("trigger: at, ops, skip and wait cannot be negative")
+	case t.Event == "" && (len(t.Where) > 0 || t.Skip > 0):
+		return fmt.Errorf("trigger: where or skip without an event")
+	case t.Event == "" && e.Target.Who == WhoConcerned:
+		return fmt.Errorf("target: who = concerned needs a trigger with an event")
 	case t.Gate != nil && (t.Gate.API == "" || t.Gate.Path != "" && !t.Gate.zookeeper()):
 		return fmt.Errorf("trigger: a gate needs an api, and path goes with zookeeper/… only")
 	case t.AfterFault != nil && !ids[*t.AfterFault]:

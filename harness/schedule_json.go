@@ -37,6 +37,7 @@ type triggerJSON struct {
 	Ops        int               `json:"ops,omitempty"`
 	Event      string            `json:"event,omitempty"`
 	Where      map[string]string `json:"where,omitempty"`
+	Skip       int               `json:"skip,omitempty"`
 	Gate       *Gate             `json:"gate,omitempty"`
 	Wait       words             `json:"wait,omitempty"`
 	AfterFault *int              `json:"after_fault,omitempty"`
@@ -53,13 +54,15 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 	if err := strict(b, &in); err != nil {
 		return err
 	}
-	*e = Entry{in.ID, in.Fault, in.Trigger, in.Target, in.Params, time.Duration(in.Lease)}
+	*e = Entry{
+		ID: in.ID, Fault: in.Fault, Trigger: in.Trigger, Target: in.Target, Params: in.Params, Lease: time.Duration(in.Lease),
+	}
 	return nil
 }
 
 // MarshalJSON writes durations as words.
 func (t Trigger) MarshalJSON() ([]byte, error) {
-	return json.Marshal(triggerJSON{words(t.At), t.Ops, t.Event, t.Where, t.Gate, words(t.Wait), t.AfterFault})
+	return json.Marshal(triggerJSON{words(t.At), t.Ops, t.Event, t.Where, t.Skip, t.Gate, words(t.Wait), t.AfterFault})
 }
 
 // UnmarshalJSON refuses unknown fields.
@@ -68,7 +71,7 @@ func (t *Trigger) UnmarshalJSON(b []byte) error {
 	if err := strict(b, &in); err != nil {
 		return err
 	}
-	*t = Trigger{time.Duration(in.At), in.Ops, in.Event, in.Where, in.Gate, time.Duration(in.Wait), in.AfterFault}
+	*t = Trigger{time.Duration(in.At), in.Ops, in.Event, in.Where, in.Skip, in.Gate, time.Duration(in.Wait), in.AfterFault}
 	return nil
 }
 

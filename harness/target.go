@@ -22,7 +22,7 @@ var ErrNoTarget = errors.New("no node has the role")
 func (e Env) Resolve(ctx context.Context, entry Entry) ([]cluster.NodeID, error) {
 	r := Stream(e.Options.Seed, fmt.Sprintf("target/%d", entry.ID))
 	for {
-		nodes, err := e.candidates(ctx, entry.Target)
+		nodes, err := e.candidates(ctx, entry)
 		switch {
 		case err == nil && len(nodes) > 0:
 			return draw(entry.Target, nodes, r), nil
@@ -38,8 +38,11 @@ func (e Env) Resolve(ctx context.Context, entry Entry) ([]cluster.NodeID, error)
 }
 
 // candidates are all nodes that have the role now, in the cluster's order.
-func (e Env) candidates(ctx context.Context, t Target) ([]cluster.NodeID, error) {
+func (e Env) candidates(ctx context.Context, entry Entry) ([]cluster.NodeID, error) {
+	t := entry.Target
 	switch t.Who {
+	case WhoConcerned:
+		return entry.concerned, nil
 	case WhoNode:
 		return t.Nodes, e.known(t.Nodes)
 	case WhoTablet, WhoMinority, WhoMajority:

@@ -61,13 +61,13 @@ func (c *conn) serve() {
 	defer c.srv.forget(c)
 	defer c.kill()
 	err := c.readAll()
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errDone) {
 		c.srv.log.Debug("connection ends", zap.Int64("conn", int64(c.id)), zap.Error(err))
 	}
 	c.drain()
 }
 
-// readAll takes one frame after the other. The replies to frames that came
+// readAll takes one frame after the other until an error ends it. The replies to frames that came
 // together leave together.
 func (c *conn) readAll() error {
 	if err := c.raw.SetReadDeadline(time.Now().Add(greetWithin)); err != nil {

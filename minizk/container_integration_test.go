@@ -29,12 +29,12 @@ forceSync=%s
 // container starts the real server and gives its address. TTL nodes are on;
 // the sweep for empty containers is off, for it would take zxids at times of
 // its own.
-func container(t testing.TB, forceSync bool, super string) string {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "docker", "version").CombinedOutput(); err != nil {
-		t.Skipf("no Docker answers, so there is nothing to compare with: %v %s", err, out)
+func container(tb testing.TB, forceSync bool, super string) string {
+	tb.Helper()
+	if out, err := exec.CommandContext(tb.Context(), "docker", "version").CombinedOutput(); err != nil {
+		tb.Skipf("no Docker answers, so there is nothing to compare with: %v %s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()
 	sync := "no"
 	if forceSync {
@@ -55,15 +55,15 @@ func container(t testing.TB, forceSync bool, super string) string {
 		},
 	})
 	if c != nil {
-		t.Cleanup(func() {
-			//nolint:usetesting // the test's context has ended by now
-			require.NoError(t, testcontainers.TerminateContainer(c, testcontainers.StopContext(context.Background())))
+		tb.Cleanup(func() {
+			// The test's own context has ended by now.
+			require.NoError(tb, testcontainers.TerminateContainer(c, testcontainers.StopContext(context.Background())))
 		})
 	}
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	addr, err := c.PortEndpoint(ctx, "2181/tcp", "")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return answers(addr) }, time.Minute, 50*time.Millisecond)
+	require.NoError(tb, err)
+	require.Eventually(tb, func() bool { return answers(addr) }, time.Minute, 50*time.Millisecond)
 	return addr
 }
 

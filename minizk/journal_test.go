@@ -21,7 +21,7 @@ func state(srv *minizk.Server) string {
 	}
 	for _, p := range srv.Paths() {
 		data, stat, _ := srv.Node(p)
-		out += fmt.Sprintln(p, data == nil, data, stat)
+		out += fmt.Sprintf("%s %v %q %v\n", p, data == nil, data, stat)
 	}
 	return out
 }

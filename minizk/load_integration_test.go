@@ -3,7 +3,10 @@
 package minizk_test
 
 import (
+	"strconv"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestFasterThanTheRealServer measures both servers with the same client, each
@@ -28,4 +31,12 @@ func TestFasterThanTheRealServer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// rate runs the load in a process of its own.
+func rate(tb testing.TB, addr, shape string) int {
+	tb.Helper()
+	n, err := strconv.Atoi(child(tb, "load", addr, shape).line(tb))
+	require.NoError(tb, err)
+	return n
 }

@@ -34,11 +34,11 @@ var sessions = flag.Int("minizk.sessions", 1000, "how many sessions the tests of
 func TestMain(m *testing.M) {
 	role := os.Getenv("MINIZK_ROLE")
 	if role == "" {
-		os.Exit(m.Run())
+		os.Exit(m.Run()) //nolint:forbidigo // this is a main
 	}
 	if err := play(role, os.Getenv("MINIZK_ADDR"), os.Getenv("MINIZK_SHAPE")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // likewise
 	}
 }
 
@@ -52,7 +52,7 @@ func play(role, addr, shape string) error {
 		if _, err := fmt.Sscanf(shape, "%dx%dx%d", &conns, &outstanding, &millis); err != nil {
 			return err
 		}
-		fmt.Println(load(addr, conns, outstanding, time.Duration(millis)*time.Millisecond))
+		fmt.Fprintln(os.Stdout, load(addr, conns, outstanding, time.Duration(millis)*time.Millisecond))
 		return nil
 	case "sessions":
 		n, err := strconv.Atoi(shape)
@@ -71,13 +71,13 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(srv.Addr())
+	fmt.Fprintln(os.Stdout, srv.Addr())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		runtime.GC()
 		var mem runtime.MemStats
 		runtime.ReadMemStats(&mem)
 		n := srv.Count()
-		fmt.Println(n.Sessions, n.Conns, n.Ephemerals, resident(), mem.HeapAlloc+mem.StackInuse)
+		fmt.Fprintln(os.Stdout, n.Sessions, n.Conns, n.Ephemerals, resident(), mem.HeapAlloc+mem.StackInuse)
 	}
 	return srv.Close()
 }
@@ -110,7 +110,7 @@ func load(addr string, sessions, outstanding int, d time.Duration) int {
 	for i := range conns {
 		c := dialRaw(failure{}, addr, 30000)
 		path := fmt.Sprintf("/load-%d", i)
-		c.code(jute.OpCreate, create(path, 0))
+		_ = c.code(jute.OpCreate, create(path, 0)) // it may be there from an earlier load
 		conns[i] = c
 	}
 	end := time.Now().Add(d)
@@ -146,7 +146,7 @@ func load(addr string, sessions, outstanding int, d time.Duration) int {
 // its input ends.
 func manySessions(addr string, n int) error {
 	c := dialRaw(failure{}, addr, 60000)
-	c.code(jute.OpCreate, create("/members", 0))
+	c.ok(jute.OpCreate, create("/members", 0))
 	open := make([]*raw, n) // an unreachable connection would be closed by the collector
 	for i := range open {
 		s := dialRaw(failure{}, addr, 60000)
@@ -155,7 +155,7 @@ func manySessions(addr string, n int) error {
 			return code
 		}
 	}
-	fmt.Println("open")
+	fmt.Fprintln(os.Stdout, "open")
 	_, err := io.Copy(io.Discard, os.Stdin)
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(open)
@@ -169,20 +169,20 @@ type process struct {
 	out *bufio.Scanner
 }
 
-func child(t testing.TB, role, addr, shape string) *process {
-	t.Helper()
+func child(tb testing.TB, role, addr, shape string) *process {
+	tb.Helper()
 	self, err := os.Executable()
-	require.NoError(t, err)
-	//nolint:usetesting // the child ends by the end of its input, in the clean-up
+	require.NoError(tb, err)
+	// It ends by the end of its input, in the clean-up.
 	cmd := exec.CommandContext(context.Background(), self)
 	cmd.Env = append(os.Environ(), "MINIZK_ROLE="+role, "MINIZK_ADDR="+addr, "MINIZK_SHAPE="+shape)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
+	require.NoError(tb, err)
+	require.NoError(tb, cmd.Start())
+	tb.Cleanup(func() {
 		_ = in.Close() // it may have ended
 		_ = cmd.Wait()
 	})
@@ -190,17 +190,10 @@ func child(t testing.TB, role, addr, shape string) *process {
 }
 
 // line reads the child's next line.
-func (p *process) line(t testing.TB) string {
-	t.Helper()
-	require.True(t, p.out.Scan(), "the child has ended")
+func (p *process) line(tb testing.TB) string {
+	tb.Helper()
+	require.True(tb, p.out.Scan(), "the child has ended")
 	return p.out.Text()
-}
-
-func rate(t testing.TB, addr, shape string) int {
-	t.Helper()
-	n, err := strconv.Atoi(child(t, "load", addr, shape).line(t))
-	require.NoError(t, err)
-	return n
 }
 
 // TestMemoryOfManySessions: ten thousand sessions with an ephemeral node each
@@ -223,13 +216,13 @@ func TestMemoryOfManySessions(t *testing.T) {
 
 type sizes struct{ sessions, conns, ephemerals, resident, live int }
 
-func memory(t testing.TB, server *process) sizes {
-	t.Helper()
+func memory(tb testing.TB, server *process) sizes {
+	tb.Helper()
 	_, err := io.WriteString(server.in, "memory\n")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	var s sizes
-	_, err = fmt.Sscan(server.line(t), &s.sessions, &s.conns, &s.ephemerals, &s.resident, &s.live)
-	require.NoError(t, err)
+	_, err = fmt.Sscan(server.line(tb), &s.sessions, &s.conns, &s.ephemerals, &s.resident, &s.live)
+	require.NoError(tb, err)
 	return s
 }
 

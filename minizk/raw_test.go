@@ -2,6 +2,7 @@ package minizk_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -15,14 +16,14 @@ import (
 )
 
 // start runs a server for one test and checks that nothing of it is left.
-func start(t testing.TB, cfg minizk.Config) *minizk.Server {
-	t.Helper()
+func start(tb testing.TB, cfg minizk.Config) *minizk.Server {
+	tb.Helper()
 	before := goleak.IgnoreCurrent()
 	srv, err := minizk.Start(cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, srv.Close())
-		if tt, ok := t.(*testing.T); ok {
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		require.NoError(tb, srv.Close())
+		if tt, ok := tb.(*testing.T); ok {
 			goleak.VerifyNone(tt, before)
 		}
 	})
@@ -43,20 +44,20 @@ type raw struct {
 	lastZ  int64
 }
 
-func dialTCP(t testing.TB, addr string) *raw {
-	t.Helper()
+func dialTCP(tb testing.TB, addr string) *raw {
+	tb.Helper()
 	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-	return &raw{TB: t, Conn: c}
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = c.Close() })
+	require.NoError(tb, c.SetDeadline(time.Now().Add(time.Minute)))
+	return &raw{TB: tb, Conn: c}
 }
 
-func dialRaw(t testing.TB, addr string, timeout int32) *raw {
-	t.Helper()
-	r := dialTCP(t, addr)
-	require.NoError(t, r.greet(&jute.ConnectRequest{TimeOut: timeout, Passwd: make([]byte, 16), HasReadOnly: true}))
-	require.NotZero(t, r.id)
+func dialRaw(tb testing.TB, addr string, timeout int32) *raw {
+	tb.Helper()
+	r := dialTCP(tb, addr)
+	require.NoError(tb, r.greet(&jute.ConnectRequest{TimeOut: timeout, Passwd: make([]byte, 16), HasReadOnly: true}))
+	require.NotZero(tb, r.id)
 	return r
 }
 
@@ -126,7 +127,7 @@ func (r *raw) do(op jute.OpCode, req jute.Record) (jute.Record, jute.ReplyHeader
 	}
 	require.Equal(r, xid, h.Xid)
 	if h.Err != jute.OK {
-		return nil, h, nil
+		return nil, h, nil //nolint:nilerr // the code is in the header
 	}
 	body := jute.NewResponse(op)
 	body.Decode(d)
@@ -153,9 +154,8 @@ func (r *raw) ended() {
 	r.Helper()
 	require.NoError(r, r.SetReadDeadline(time.Now().Add(5*time.Second)))
 	_, err := io.Copy(io.Discard, r.Conn)
-	if ne, ok := err.(net.Error); ok {
-		require.False(r, ne.Timeout(), "the stream goes on")
-	}
+	var ne net.Error
+	require.False(r, errors.As(err, &ne) && ne.Timeout(), "the stream goes on")
 }
 
 func create(path string, flags int32) *jute.CreateRequest {
@@ -289,13 +289,13 @@ func TestExpiryOfASilentSession(t *testing.T) {
 	require.Equal(t, []jute.WatcherEvent{{Type: jute.EventNodeDeleted, State: jute.StateSyncConnected, Path: "/e"}}, b.events)
 }
 
-func word(t testing.TB, addr, w string) string {
-	t.Helper()
-	c := dialTCP(t, addr)
+func word(tb testing.TB, addr, w string) string {
+	tb.Helper()
+	c := dialTCP(tb, addr)
 	_, err := io.WriteString(c, w)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	text, err := io.ReadAll(c)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(text)
 }
 

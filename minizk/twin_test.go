@@ -2,6 +2,7 @@ package minizk_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -29,9 +30,10 @@ type twin struct {
 	log     strings.Builder
 }
 
-func newTwin(t testing.TB, addr string) *twin {
-	w := &twin{t: t, addr: addr, ordinal: map[int64]int{}, closed: map[int64]bool{}}
-	c := dialRaw(t, addr, 10000)
+func newTwin(tb testing.TB, addr string) *twin {
+	tb.Helper()
+	w := &twin{t: tb, addr: addr, ordinal: map[int64]int{}, closed: map[int64]bool{}}
+	c := dialRaw(tb, addr, 10000)
 	h := w.one(c, call{jute.OpPing, &jute.NoBody{}})
 	w.base = h.Zxid
 	w.finish(c)
@@ -133,6 +135,7 @@ func (w *twin) calls(session int, calls []call) {
 			xids[i] = jute.XidPing
 		case jute.OpAuth:
 			xids[i] = jute.XidAuth
+		default:
 		}
 		out = jute.AppendFrame(out, &jute.RequestHeader{Xid: xids[i], Op: k.op}, k.req)
 	}
@@ -353,8 +356,8 @@ func (w *twin) drain(c *raw) {
 	for {
 		frame, err := jute.ReadFrame(c.Conn, nil, 4<<20)
 		if err != nil {
-			ne, ok := err.(net.Error)
-			require.False(w.t, ok && ne.Timeout(), "the stream goes on after %s", w.log.String())
+			var ne net.Error
+			require.False(w.t, errors.As(err, &ne) && ne.Timeout(), "the stream goes on after %s", w.log.String())
 			_ = c.Close()
 			w.sayEvents(events)
 			w.say("ended")

@@ -429,5 +429,6 @@ func TestZKRunsTheSameTwice(t *testing.T) {
 		})
 		return b.w.TraceHash()
 	}
-	require.Equal(t, run(), run())
+	first, second := run(), run()
+	require.Equal(t, first, second)
 }

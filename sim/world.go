@@ -30,6 +30,8 @@ type Config struct {
 	// Both zero mean 100 µs + 400 µs. There is no hop without latency: a client
 	// without back-off would keep the virtual clock from ever moving.
 	Latency, Jitter time.Duration
+	// HeavyTail makes one hop in twenty slow, the longer the rarer, up to a second.
+	HeavyTail bool
 	// Disk is what disk calls take; a zero Sync means 100 µs.
 	Disk node.DiskCosts
 	// Pick chooses which of n ready tasks runs next; nil draws evenly from the
@@ -94,8 +96,10 @@ func NewWorld(cfg Config) *World {
 		Observe: w.observe,
 		Latency: cfg.Latency,
 		Jitter:  cfg.Jitter,
-		Disk:    cfg.Disk,
-		Block:   blockInside,
+
+		HeavyTail: cfg.HeavyTail,
+		Disk:      cfg.Disk,
+		Block:     blockInside,
 	}, w.sessions)
 	return w
 }

@@ -33,6 +33,7 @@ type experiment struct {
 	latency, jitter time.Duration
 	recovery        time.Duration
 	session         time.Duration
+	timeout         time.Duration // of an operation
 	faults          func(ctx context.Context, l *lab)
 	world           func(*sim.Config)
 }
@@ -55,6 +56,9 @@ func (e experiment) withDefaults() experiment {
 	if e.length == 0 {
 		e.length = 30 * time.Second
 	}
+	if e.timeout == 0 {
+		e.timeout = 4 * time.Second
+	}
 	if e.session == 0 {
 		e.session = 3 * time.Second
 	}
@@ -67,13 +71,14 @@ func (e experiment) withDefaults() experiment {
 // lab runs an experiment and records it.
 type lab struct {
 	experiment
-	w    *sim.World
-	c    host.Control
-	cl   *Cluster
-	r    *rand.Rand // the workload's draws
-	f    *rand.Rand // the faults' draws
-	ops  []history.Op
-	next int // the last value written
+	w      *sim.World
+	c      host.Control
+	cl     *Cluster
+	r      *rand.Rand // the workload's draws
+	f      *rand.Rand // the faults' draws
+	ops    []history.Op
+	next   int // the last value written
+	tables int // created beside the one that is written
 	// client processes are numbered on, one number a connection
 	process int
 	running int
@@ -226,7 +231,7 @@ func (l *lab) work(ctx context.Context) {
 
 // operation does and records one read or write; false means unknown.
 func (l *lab) operation(ctx context.Context, kv cluster.KV, p history.Process, key string, write bool) bool {
-	ctx, cancel := l.c.WithTimeout(ctx, 4*time.Second)
+	ctx, cancel := l.c.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	value, f := json.RawMessage(nil), "read"
 	if write {

@@ -31,7 +31,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				if p.finds(t, uint64(seed)) {
 					found++
 				}
-				if wrong := p.try(t, uint64(seed), p.with); len(wrong) > 0 {
+				wrong := p.try(t, uint64(seed), p.with)
+				if len(p.with) > 0 {
+					wrong = p.found(wrong) // what the other bugs do is not judged here
+				}
+				if len(wrong) > 0 {
 					dirty++
 					t.Errorf("control, seed %d: %s", seed, strings.Join(wrong, "\n"))
 				}
@@ -53,11 +57,13 @@ func (p planted) try(t *testing.T, seed uint64, bugs []string) []string {
 }
 
 func (p planted) finds(t *testing.T, seed uint64) bool {
-	for _, line := range p.try(t, seed, append([]string{p.bug}, p.with...)) {
+	return len(p.found(p.try(t, seed, append([]string{p.bug}, p.with...)))) > 0
+}
+
+// found keeps the alarms of the checkers that should find the bug.
+func (p planted) found(wrong []string) []string {
+	return slices.DeleteFunc(wrong, func(line string) bool {
 		name, _, _ := strings.Cut(line, ":")
-		if slices.Contains(p.by, name) {
-			return true
-		}
-	}
-	return false
+		return !slices.Contains(p.by, name)
+	})
 }

@@ -60,8 +60,6 @@ func (o OpCode) String() string {
 }
 
 // opName is a switch, so that no table of the package can be changed.
-//
-//nolint:funlen // one line an operation
 func opName(o OpCode) string {
 	switch o {
 	case OpNotification:
@@ -198,8 +196,6 @@ const (
 func (c Code) Error() string { return "zookeeper: " + c.String() }
 
 // String is the code's name.
-//
-//nolint:funlen // one line a code
 func (c Code) String() string {
 	switch c {
 	case OK:

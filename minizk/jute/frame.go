@@ -43,7 +43,7 @@ func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	}
 	buf = buf[:n]
 	if _, err := io.ReadFull(r, buf); err != nil {
-		if err == io.EOF { //nolint:errorlint // ReadFull returns it bare
+		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, fmt.Errorf("read frame of %d bytes: %w", n, err)

@@ -106,7 +106,7 @@ func ValidPath(path string) bool {
 	if path == "/" {
 		return true
 	}
-	for _, element := range strings.Split(path[1:], "/") {
+	for element := range strings.SplitSeq(path[1:], "/") {
 		if element == "" || element == "." || element == ".." {
 			return false
 		}

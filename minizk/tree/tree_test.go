@@ -20,6 +20,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, o Options) *bench {
+	t.Helper()
 	return &bench{T: t, tree: New(o, 1_000_000), now: 1_000_000}
 }
 
@@ -294,7 +295,7 @@ func TestSessions(t *testing.T) {
 	d, res = b.resume(id, pw)
 	require.True(t, res.OK)
 	at, _ := b.tree.NextExpiry()
-	require.EqualValues(t, b.now+5000, at, "4 s from a tick's beginning round up to the end of the next")
+	require.Equal(t, b.now+5000, at, "4 s from a tick's beginning round up to the end of the next")
 	b.now = at - 1
 	require.Empty(t, b.tree.Expire(b.now))
 	b.ok(d, jute.OpPing, &jute.NoBody{})

@@ -205,18 +205,23 @@ func (t *Tree) setWatches(c Conn, req *jute.SetWatchesRequest) {
 		}
 	}
 	for _, path := range req.Persistent {
-		t.addWatch(path, c, jute.ModePersistent)
+		t.watchAlways(path, c)
 	}
 	for _, path := range req.PersistentRecursive {
-		t.addWatch(path, c, jute.ModePersistentRecursive)
+		t.data.add(path, c, recursive)
 	}
+}
+
+// watchAlways sets a persistent watch, which stands in both tables.
+func (t *Tree) watchAlways(path string, c Conn) {
+	t.data.add(path, c, persistent)
+	t.child.add(path, c, persistent)
 }
 
 func (t *Tree) addWatch(path string, c Conn, mode int32) jute.Code {
 	switch mode {
 	case jute.ModePersistent:
-		t.data.add(path, c, persistent)
-		t.child.add(path, c, persistent)
+		t.watchAlways(path, c)
 	case jute.ModePersistentRecursive:
 		t.data.add(path, c, recursive)
 	default:

@@ -37,7 +37,10 @@ type Config struct {
 	// Latency and Jitter are those of a hop between two nodes: Latency, plus up
 	// to Jitter, uniform.
 	Latency, Jitter time.Duration
-	Disk            DiskCosts
+	// HeavyTail makes one hop in twenty slow: at least a millisecond more, twice
+	// as much half as often, up to a second.
+	HeavyTail bool
+	Disk      DiskCosts
 	// Block runs a function of Control.Block.
 	Block func(ctx context.Context, name string, f func(context.Context) error) error
 }

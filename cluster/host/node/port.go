@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"time"
 
@@ -54,6 +55,9 @@ func (c *Core) latency(r *rand.Rand) time.Duration {
 	d := c.cfg.Latency
 	if j := c.cfg.Jitter; j > 0 {
 		d += time.Duration(r.Int64N(int64(j)))
+	}
+	if c.cfg.HeavyTail && r.IntN(20) == 0 {
+		d += time.Millisecond << min(bits.TrailingZeros64(r.Uint64()), 10)
 	}
 	return d
 }
