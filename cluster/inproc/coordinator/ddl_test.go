@@ -99,7 +99,7 @@ func TestPartitions(t *testing.T) {
 // TestDDLOfUnknownOutcome cuts the connection around a DDL's transaction: the
 // answer comes once ZooKeeper is known to hold it, and it is done once.
 func TestDDLOfUnknownOutcome(t *testing.T) {
-	for seed := uint64(0); seed < 4; seed++ {
+	for seed := range uint64(4) {
 		run(t, setup{seed: seed, coordinators: 2, tablets: 3}, func(ctx context.Context, l *lab) {
 			in := l.office(ctx)
 			l.create(ctx, in, tableSpec("first", 1, 1))
@@ -138,7 +138,7 @@ func TestDDLOfUnknownOutcome(t *testing.T) {
 
 // TestLAIOfUnknownOutcome cuts the connection around elections.
 func TestLAIOfUnknownOutcome(t *testing.T) {
-	for seed := uint64(0); seed < 10; seed++ {
+	for seed := range uint64(10) {
 		run(t, setup{seed: seed, coordinators: 1, tablets: 3}, func(ctx context.Context, l *lab) {
 			in := l.office(ctx)
 			ids := l.create(ctx, in, tableSpec("t", 4, 3))

@@ -121,8 +121,8 @@ func predecessor(children []string, child string) (before string, found bool) {
 // leave deletes the own child. A session that is over has taken it along.
 func (c *coordinator) leave(ctx context.Context, z zk, child string) error {
 	for {
-		if z.connected(ctx) != nil {
-			return nil
+		if err := z.connected(ctx); err != nil {
+			return nil //nolint:nilerr // the session is over, and the child with it
 		}
 		_, err := z.s.Delete(ctx, protocol.ElectionPath+"/"+child, -1)
 		if err == nil || errors.Is(err, host.ErrNoNode) {
@@ -143,8 +143,7 @@ func (c *coordinator) holdTerm(ctx context.Context, z zk) error {
 		return fmt.Errorf("open term: %w", err)
 	}
 	c.h.Go(t.work, "events", t.run)
-	t.await(ctx)
-	if ctx.Err() != nil {
+	if !t.await(ctx) {
 		t.resign("session over")
 		return nil
 	}

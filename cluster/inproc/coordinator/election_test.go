@@ -183,7 +183,7 @@ func TestLostJoinIsFoundAgain(t *testing.T) {
 // while a term opens, before it and after it: in the end one is in office, and
 // whatever was written is guarded.
 func TestTermOpeningCutAnywhere(t *testing.T) {
-	for seed := uint64(0); seed < 12; seed++ {
+	for seed := range uint64(12) {
 		for _, op := range []string{"create", "set", "multi", "get", "sync", "exists", "getChildren", ""} {
 			l := run(t, setup{seed: seed, coordinators: 2, tablets: 2}, func(ctx context.Context, l *lab) {
 				first := l.office(ctx)

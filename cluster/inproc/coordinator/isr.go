@@ -55,6 +55,7 @@ func (t *term) judge(m *protocol.AdjustIsr, reply *protocol.AdjustIsrReply) []la
 			changes = append(changes, laiChange{b, accepted(b.lai, p, t.epoch)})
 		case protocol.CodeInvalidUpdateVersion:
 			result.LAI = b.lai.Clone()
+		default: // refused
 		}
 	}
 	return changes

@@ -239,7 +239,7 @@ func TestDeadFollowerLeavesTheISR(t *testing.T) {
 
 // TestControlRequestsAreResent loses half of all control requests and answers.
 func TestControlRequestsAreResent(t *testing.T) {
-	for seed := uint64(0); seed < 5; seed++ {
+	for seed := range uint64(5) {
 		run(t, setup{seed: seed, coordinators: 1, tablets: 3}, func(ctx context.Context, l *lab) {
 			in := l.office(ctx)
 			lossy := host.Match{Both: true, APIs: []string{protocol.APINotifyLeaderAndIsr, protocol.APIUpdateMetadata, protocol.APIStopReplica}}

@@ -328,9 +328,8 @@ func TestBugsOfRestart(t *testing.T) {
 		p := policyWith(func(p *protocol.CoordinatorPolicy) { p.ReelectRestarted = false })
 		run(t, setup{seed: 10, coordinators: 1, tablets: 1, policy: p}, func(ctx context.Context, l *lab) {
 			in := l.office(ctx)
-			id, before := cluster.BucketID(""), protocol.LeaderAndIsr{}
-			id = l.create(ctx, in, tableSpec("t", 1, 1))[0]
-			before = l.awaitLed(ctx, in, id)
+			id := l.create(ctx, in, tableSpec("t", 1, 1))[0]
+			before := l.awaitLed(ctx, in, id)
 			l.tablets[0].onNotify = func(b protocol.BucketState) protocol.BucketResult {
 				r := l.tablets[0].success(b)
 				if b.LAI.LeaderEpoch == before.LeaderEpoch {

@@ -89,13 +89,15 @@ func (t *term) end(state, reason string) {
 func (t *term) resign(reason string) { t.end(history.TermResigned, reason) }
 func (t *term) fence(reason string)  { t.end(history.TermFenced, reason) }
 
-// await waits until the term is over (p); ctx ends with the session.
-func (t *term) await(ctx context.Context) {
+// await waits until the term is over (p); false says that ctx, and with it the
+// session, ended first.
+func (t *term) await(ctx context.Context) bool {
 	for !t.over {
 		if t.changed.Wait(ctx) != nil {
-			return
+			return false
 		}
 	}
+	return ctx.Err() == nil
 }
 
 // request is an event of the loop. Whoever asked may wait for done.

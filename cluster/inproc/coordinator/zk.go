@@ -28,6 +28,7 @@ func (z zk) connected(ctx context.Context) error {
 			return ctx.Err()
 		case host.Expired, host.Closed:
 			return errSessionOver
+		default:
 		}
 		if _, err := z.s.Changed(ctx, state); err != nil {
 			return err
