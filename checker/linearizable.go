@@ -250,7 +250,8 @@ func (f *fastPaths) judge(k register, limits windowLimits) (r keyResult) {
 	}
 	if r.fast == notAsked {
 		r.path = byWindow
-		r.fast, r.fastReason = searchRegister(k.ops(), len(k.values), limits)
+		a := searchRegister(k.ops(), len(k.values), limits)
+		r.fast, r.fastReason = a.answer, a.reason
 	}
 	return r
 }

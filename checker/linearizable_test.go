@@ -165,6 +165,20 @@ func TestPicturesDoNotRunWhatAValueHolds(t *testing.T) {
 	require.True(t, bytes.Contains(page, []byte(`"StateDescription":"\u0026#34;\u0026lt;img`)))
 }
 
+func TestWitnesses(t *testing.T) {
+	for _, repeat := range []bool{false, true} {
+		h := manyWrites(t, 20, repeat, false)
+		order, err := Witness(h, "a", time.Minute)
+		require.NoError(t, err)
+		require.Len(t, order, 20)
+		require.IsIncreasing(t, order) // one client: its own order is the only one
+	}
+	_, err := Witness(manyWrites(t, 20, false, true), "a", time.Minute)
+	require.ErrorContains(t, err, "illegal")
+	_, err = Witness(manyWrites(t, 20, false, false), "b", time.Minute)
+	require.ErrorContains(t, err, "no operation")
+}
+
 func TestACancelledCheckSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

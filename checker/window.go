@@ -55,8 +55,16 @@ type windowMask interface{ [1]uint64 | [4]uint64 }
 // windowOpen is how many operations may be open at once.
 const windowOpen = 256
 
-// searchWindow judges a history. The reason says why there is no answer.
-func searchWindow(ops []windowOp, init int32, spec windowSpec, limits windowLimits) (answer, string) {
+// windowAnswer is what the search says: why there is no answer, or a witness, the
+// operations in a legal order (unknown ones that did not matter are left out).
+type windowAnswer struct {
+	answer  answer
+	reason  string
+	witness []int32
+}
+
+// searchWindow judges a history.
+func searchWindow(ops []windowOp, init int32, spec windowSpec, limits windowLimits) windowAnswer {
 	slots, most := slotsOf(ops)
 	switch {
 	case most <= 64:
@@ -64,7 +72,7 @@ func searchWindow(ops []windowOp, init int32, spec windowSpec, limits windowLimi
 	case most <= windowOpen:
 		return newWindow[[4]uint64](ops, slots, most, spec, limits).search(init)
 	}
-	return notAsked, ReasonOpen
+	return windowAnswer{answer: notAsked, reason: ReasonOpen}
 }
 
 // slotsOf gives every finite operation the lowest slot that is free at its call,
@@ -162,17 +170,17 @@ func newWindow[M windowMask](ops []windowOp, slots []int32, most int, spec windo
 	return w
 }
 
-func (w *window[M]) search(init int32) (answer, string) {
+func (w *window[M]) search(init int32) windowAnswer {
 	w.at.state = init
 	w.open()
 	entered := w.enter()
 	for {
 		if int(w.at.r) == len(w.order) {
-			return legal, ""
+			return windowAnswer{answer: legal, witness: w.path}
 		}
 		if w.nodes++; w.nodes&1023 == 0 {
 			if reason := w.exceeded(); reason != "" {
-				return timedOut, reason
+				return windowAnswer{answer: timedOut, reason: reason}
 			}
 		}
 		if entered && w.try() {
@@ -183,7 +191,7 @@ func (w *window[M]) search(init int32) (answer, string) {
 			w.leave()
 		}
 		if len(w.frames) == 0 {
-			return illegal, ""
+			return windowAnswer{answer: illegal}
 		}
 		w.backtrack(w.frames[len(w.frames)-1])
 		entered = true

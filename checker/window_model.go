@@ -13,9 +13,8 @@ type modelSpec[S, I, O any] struct {
 
 const refused = int32(-1)
 
-// SearchModel judges one partition of a history by the window search, within the
-// limits of time and memory of the options. Reason says why there is no answer.
-func searchModel[S, I, O any](m Model[S, I, O], ops []Operation[I, O], limits windowLimits) (answer, string) {
+// searchModel judges one partition of a history by the window search.
+func searchModel[S, I, O any](m Model[S, I, O], ops []Operation[I, O], limits windowLimits) windowAnswer {
 	s := &modelSpec[S, I, O]{model: m, ops: ops, numbers: map[uint64][]int32{}, steps: map[uint64]int32{}}
 	intervals := make([]windowOp, len(ops))
 	for i, op := range ops {

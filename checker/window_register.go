@@ -22,8 +22,8 @@ type registerSpec struct {
 
 // searchRegister judges a register with compare-and-set by the window search.
 // Values are numbered 0..values-1.
-func searchRegister(ops []regOp, values int, limits windowLimits) (answer, string) {
-	ops, values = observable(ops, values)
+func searchRegister(ops []regOp, values int, limits windowLimits) windowAnswer {
+	ops, values, from := observable(ops, values)
 	s := &registerSpec{ops: ops, done: make([]bool, len(ops)), needRank: make([]int32, len(ops)), writeRank: make([]int32, len(ops))}
 	s.needs, s.writes = make([][]int32, values), make([][]int32, values)
 	s.needAt, s.writeAt = make([]int32, values), make([]int32, values)
@@ -58,7 +58,11 @@ func searchRegister(ops []regOp, values int, limits windowLimits) (answer, strin
 			s.writeRank[o] = int32(k)
 		}
 	}
-	return searchWindow(intervals, initial, s, limits)
+	a := searchWindow(intervals, initial, s, limits)
+	for k, o := range a.witness {
+		a.witness[k] = from[o]
+	}
+	return a
 }
 
 func (s *registerSpec) step(state, o int32) (int32, bool) {
@@ -137,7 +141,9 @@ func (s *registerSpec) hopeless(v int32) bool {
 // those that were noticed a deadline: if a value has one writer in the whole
 // history, that writer crashed, and somebody saw the value, it took effect before
 // the first who saw it returned. Positions are doubled to make room for that.
-func observable(ops []regOp, values int) ([]regOp, int) {
+//
+// From gives the place of each operation in ops.
+func observable(ops []regOp, values int) (out []regOp, count int, from []int32) {
 	writers, seen := make([]int32, values), make([]int32, values)
 	for v := range seen {
 		seen[v] = forever
@@ -162,12 +168,12 @@ func observable(ops []regOp, values int) ([]regOp, int) {
 		}
 	}
 	other := int32(values) // any value that nobody looks for
-	out := make([]regOp, 0, len(ops))
-	for _, op := range ops {
+	out, from = make([]regOp, 0, len(ops)), make([]int32, 0, len(ops))
+	for i, op := range ops {
 		op.Call *= 2
 		if !op.crashed() {
 			op.Ret *= 2
-			out = append(out, op)
+			out, from = append(out, op), append(from, int32(i))
 			continue
 		}
 		switch {
@@ -180,9 +186,9 @@ func observable(ops []regOp, values int) ([]regOp, int) {
 		case op.Value != initial && writers[op.Value] == 1 && seen[op.Value] != forever && 2*seen[op.Value]-1 > op.Call:
 			op.Ret = 2*seen[op.Value] - 1
 		}
-		out = append(out, op)
+		out, from = append(out, op), append(from, int32(i))
 	}
-	return out, values + 1
+	return out, values + 1, from
 }
 
 // windowLimitsFor makes limits that end after d, or never for zero.

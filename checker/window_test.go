@@ -12,11 +12,18 @@ func compareWindow(t *testing.T, seed uint64) answer {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	ops, values := randomOps(r, []int{0, 1, 2, 3, 4}[r.IntN(5)])
-	got, reason := searchRegister(ops, values, windowLimits{})
-	plain, plainReason := searchModel(registerModel(nil), casOperations(ops), windowLimits{})
+	look := searchRegister(ops, values, windowLimits{})
+	drop := searchModel(registerModel(nil), casOperations(ops), windowLimits{})
 	want := askPorcupine(registerModel(nil), casOperations(ops), 0)
-	if got != want || plain != want {
-		t.Fatalf("seed %d: look-ahead %v %s, drop-in %v %s, Porcupine %v: %+v", seed, got, reason, plain, plainReason, want, ops)
+	if look.answer != want || drop.answer != want {
+		t.Fatalf("seed %d: look-ahead %+v, drop-in %+v, Porcupine %v: %+v", seed, look, drop, want, ops)
+	}
+	for _, a := range []windowAnswer{look, drop} {
+		if want == legal {
+			if err := replay(ops, a.witness); err != nil {
+				t.Fatalf("seed %d: %v is no witness: %v: %+v", seed, a.witness, err, ops)
+			}
+		}
 	}
 	return want
 }
@@ -43,8 +50,8 @@ func BenchmarkWindow(b *testing.B) {
 			b.Run(fmt.Sprintf("look-ahead/ops=%d/clients=%d", n, clients), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if a, reason := searchRegister(ops, values, windowLimits{}); a != legal {
-						b.Fatal(a, reason)
+					if a := searchRegister(ops, values, windowLimits{}); a.answer != legal {
+						b.Fatal(a)
 					}
 				}
 			})
@@ -55,8 +62,8 @@ func BenchmarkWindow(b *testing.B) {
 			b.Run(fmt.Sprintf("drop-in/ops=%d/clients=%d", n, clients), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if a, reason := searchModel(registerModel(nil), operations, windowLimits{}); a != legal {
-						b.Fatal(a, reason)
+					if a := searchModel(registerModel(nil), operations, windowLimits{}); a.answer != legal {
+						b.Fatal(a)
 					}
 				}
 			})

@@ -113,6 +113,11 @@ func compareZones(t *testing.T, z *zoner, seed uint64) answer {
 	if want == illegal && !verifyZones(spans, got) {
 		t.Fatalf("seed %d: the proof does not hold: %+v of %+v", seed, got, spans)
 	}
+	if want == legal {
+		if err := replay(register{spans: spans}.ops(), z.witness(spans)); err != nil {
+			t.Fatalf("seed %d: no witness: %v: %+v", seed, err, spans)
+		}
+	}
 	return want
 }
 
