@@ -46,6 +46,7 @@ func rules() []rule {
 		{name: "not-leader-after-append", plant: func(p *P) { p.LostAfterAppendIsUnknown = false }, script: deposedAfterAppend},
 		{name: "fetcher-no-backoff", plant: func(p *P) { p.FetcherBacksOff = false }, script: refusedFetches},
 		{name: "repeat-acks-early", plant: func(p *P) { p.AckWhenServing = false }, script: repeatDuringRestore},
+		{name: "serves-before-registration", plant: func(p *P) { p.ServeOnceRegistered = false }, o: options{zookeeper: true}, script: askedBeforeRegistration},
 		{name: "late-none-beats-leader", plant: func(p *P) { p.CompareMetadata = false }, script: lateNone},
 	}
 }
@@ -484,5 +485,20 @@ func lateNone(b *bench) string {
 	if answer.(*protocol.GetMetadataReply).Buckets[0].Leader == protocol.NoLeader {
 		return "a late \"none\" took the leader away"
 	}
+	return ""
+}
+
+// askedBeforeRegistration asks a restarted leader while its former life's session
+// lives on.
+func askedBeforeRegistration(b *bench) string {
+	b.lead()
+	b.kill(0)
+	require.NoError(b.t, b.nodes[0].Start(b.ctx))
+	b.sleep(500 * time.Millisecond)
+	_, err := b.call(0, &protocol.Lookup{Bucket: accounts, Keys: []string{"k"}})
+	if err == nil {
+		return "answered before it is registered"
+	}
+	require.ErrorIs(b.t, err, host.ErrUnreachable)
 	return ""
 }

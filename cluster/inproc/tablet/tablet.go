@@ -161,6 +161,7 @@ type server struct {
 	// The registration. Incarnation is the czxid of the last one.
 	session     host.Session
 	registered  bool
+	known       bool // registered once, by this process
 	incarnation int64
 	changed     host.Cond // registration, roles, admissions
 
@@ -250,6 +251,18 @@ func isClients(m host.Message) bool {
 		return true
 	case *protocol.FetchLog:
 		return m.Follower < 0
+	default:
+		return false
+	}
+}
+
+// ofClients tells the requests that clients send.
+func ofClients(m host.Message) bool {
+	switch m := m.(type) {
+	case *protocol.FetchLog:
+		return m.Follower < 0
+	case *protocol.PutKv, *protocol.ProduceLog, *protocol.Lookup, *protocol.ListOffsets, *protocol.GetMetadata, *protocol.InitWriter:
+		return true
 	default:
 		return false
 	}
