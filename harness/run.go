@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fencepost-dev/fencepost/cluster"
+	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/history"
 )
 
@@ -36,6 +37,7 @@ func Run(ctx context.Context, t Test) (history.History, error) {
 	}
 	r := newRun(t)
 	err := protect(ctx, t.Control, func() error { return r.phases(ctx) })
+	r.findings()
 	if closing := t.Recorder.Close(); err == nil {
 		err = closing
 	}
@@ -134,6 +136,33 @@ func (r *run) phases(ctx context.Context) error {
 		r.rec.problem(history.ProblemStuck, -1, fmt.Errorf("join observers: %w", bad))
 	}
 	return err
+}
+
+// findings records what the world itself found, such as a task that blocks
+// outside its kernel. Panics of nodes are in the history already, as the events
+// of those nodes: they are the system's fault and not the harness's.
+func (r *run) findings() {
+	finder, ok := r.t.HostWorld.(host.Finder)
+	if !ok {
+		return
+	}
+	findings := finder.Findings()
+	if len(findings) == 0 {
+		return
+	}
+	panics := map[string]bool{}
+	for _, op := range r.rec.Ops() {
+		if op.Process == history.Observer && op.F == history.KindNode {
+			if event, err := history.Decode[history.Node](op); err == nil && event.State == history.NodePanicked {
+				panics[event.Error] = true
+			}
+		}
+	}
+	for _, f := range findings {
+		if !panics[f.Detail] {
+			r.rec.Event(history.Harness{Problem: history.ProblemTask, Detail: fmt.Sprintf("%s at %v: %s", f.Node, f.At, f.Detail), Process: -1})
+		}
+	}
 }
 
 func (r *run) phase(name string) {
