@@ -97,7 +97,7 @@ func TestBadSchedulesAreRefusedWithTheReason(t *testing.T) {
 		"after itself":          {head + `{"id":1,"fault":"restart","trigger":{"after_fault":1},"target":{"who":"any"},"lease":"1s"}]}`, "back to itself"},
 		"a circle":              {head + `{"id":1,"fault":"restart","trigger":{"after_fault":2},"target":{"who":"any"},"lease":"1s"},{"id":2,"fault":"restart","trigger":{"after_fault":1},"target":{"who":"any"},"lease":"1s"}]}`, "back to itself"},
 		"a gate without a name": {head + `{"id":1,"fault":"restart","trigger":{"gate":{"path":"x"}},"target":{"who":"any"},"lease":"1s"}]}`, "a gate needs an api"},
-		"where alone":           {head + `{"id":1,"fault":"restart","trigger":{"where":{"a":"b"}},"target":{"who":"any"},"lease":"1s"}]}`, "where without an event"},
+		"where alone":           {head + `{"id":1,"fault":"restart","trigger":{"where":{"a":"b"}},"target":{"who":"any"},"lease":"1s"}]}`, "without an event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "mine.json")
