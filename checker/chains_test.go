@@ -65,7 +65,7 @@ func compareChains(t *testing.T, c *chainer, seed uint64) (chains, porcupine ans
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	ops, values := randomOps(r, 0)
 	got := c.judge(ops, values)
-	want := askPorcupine(registerModel(nil), casOperations(ops), 0)
+	want := porcupineSays(registerModel(nil), casOperations(ops), 0)
 	if a := got.answer(); a != notAsked && a != want {
 		t.Fatalf("seed %d: chains say %v (%+v), Porcupine %v: %+v", seed, a, got, want, ops)
 	}

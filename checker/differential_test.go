@@ -53,3 +53,9 @@ func TestExactAlgorithmsAgreeWithPorcupine(t *testing.T) {
 		})
 	}
 }
+
+// porcupineSays is Porcupine's answer without a limit of memory.
+func porcupineSays[S, I, O any](m Model[S, I, O], ops []Operation[I, O], limit time.Duration) answer {
+	a, _ := askPorcupine(m, ops, porcupineLimits{time: limit})
+	return a
+}

@@ -107,7 +107,7 @@ func TestEtcdLogs(t *testing.T) {
 		got := searchRegister(ops, valuesOf(ops), windowLimits{})
 		fast += time.Since(begun)
 		begun = time.Now()
-		want := askPorcupine(registerModel(nil), casOperations(ops), 0)
+		want := porcupineSays(registerModel(nil), casOperations(ops), 0)
 		slow += time.Since(begun)
 		require.Equal(t, want, got.answer, name)
 		counts[want]++

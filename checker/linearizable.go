@@ -16,7 +16,8 @@ import (
 type LinearizableOptions struct {
 	// KeyTime and TotalTime limit Porcupine for one key and for all together.
 	KeyTime, TotalTime time.Duration
-	// Memory is the most that Porcupine may be predicted to need for a key, in bytes.
+	// Memory is the most that a search may keep for a key, in bytes, by account.
+	// Porcupine is not asked where it is sure to need more.
 	Memory int64
 	// Bucket names the bucket of a key, or is nil; stories say who led it.
 	Bucket func(key string) string
@@ -26,7 +27,7 @@ type LinearizableOptions struct {
 
 // DefaultLinearizable are limits that fit a laptop.
 func DefaultLinearizable() LinearizableOptions {
-	return LinearizableOptions{KeyTime: 10 * time.Second, TotalTime: 5 * time.Minute, Memory: 256 << 20}
+	return LinearizableOptions{KeyTime: 10 * time.Second, TotalTime: 5 * time.Minute, Memory: 512 << 20}
 }
 
 // LinearizableData is the Data of the linearizable checker.
@@ -40,7 +41,7 @@ type LinearizableData struct {
 	LongestKey     int `json:"longest_key"`   // operations
 	MostOpen       int `json:"most_open"`     // operations open at once on a key
 	PorcupineOK    int `json:"porcupine_judged"`
-	PorcupineTime  int `json:"porcupine_timed_out"`
+	PorcupineTime  int `json:"porcupine_timed_out"` // or out of memory
 	PorcupineNever int `json:"porcupine_not_asked"`
 	// By the exact algorithm beside it: zones for unique writes, chains if there
 	// is compare-and-set too, the window search for all else.
@@ -275,9 +276,7 @@ func (c linearizable) judge(h history.History, k register, f *fastPaths, deadlin
 		r.reason = ReasonMemory
 		return r
 	}
-	if r.porcupine = askPorcupine(registerModel(k.values), k.operations(h), limit()); r.porcupine == timedOut {
-		r.reason = ReasonTime
-	}
+	r.porcupine, r.reason = askPorcupine(registerModel(k.values), k.operations(h), porcupineLimits{limit(), c.opts.Memory})
 	return r
 }
 
@@ -298,7 +297,7 @@ func (c linearizable) verdict(ctx context.Context, h history.History, t *timelin
 	case fast == illegal && r.path == byZones:
 		return c.explain(h, t, k, r.zones)
 	case fast == illegal || p == illegal:
-		return c.explainSearch(ctx, h, t, k)
+		return c.explainSearch(ctx, h, t, k, r)
 	case fast == legal || p == legal:
 		return v
 	}

@@ -102,9 +102,18 @@ func (r register) writeCall(p clusterProof) int32 {
 
 // explainSearch tells a violation that only the search found (values are
 // repeated): the shortest prefix that is already wrong, thinned out.
-func (c linearizable) explainSearch(ctx context.Context, h history.History, t *timeline, k register) Verdict {
+//
+// Porcupine is asked about what is left, whatever found it: if it finds an order,
+// one of the two is wrong, and it is not the system under test that stands accused.
+func (c linearizable) explainSearch(ctx context.Context, h history.History, t *timeline, k register, r keyResult) Verdict {
 	v := Verdict{Checker: "linearizable", Validity: Invalid, Subject: k.key}
 	small := shrink(ctx, k, c.opts.KeyTime)
+	if p, _ := askPorcupine(registerModel(small.values), small.operations(h), porcupineLimits{pictureTime, c.opts.Memory}); p == legal {
+		v.Class, v.Reason, v.Evidence = Harness, ReasonDisagree, small.lines(h, allSpans(len(small.spans))...)
+		v.Summary = fmt.Sprintf("key %s: the %s say %v, Porcupine finds an order for the %s that are to have none",
+			k.key, r.path, r.fast, plural(len(small.spans), "operation"))
+		return v
+	}
 	last, at := 0, int32(-1)
 	for i, s := range small.spans {
 		if s.Ret != forever && s.Ret > at {

@@ -113,6 +113,19 @@ func TestLimitsEndInUnknownAndNeverInValid(t *testing.T) {
 	require.Equal(t, Invalid, v.Validity)
 }
 
+// Porcupine's own memory grows with every step; the account stops it.
+func TestPorcupineKeepsWithinItsMemory(t *testing.T) {
+	keys, err := registers(knot(t, 14))
+	require.NoError(t, err)
+	h := knot(t, 14)
+	ops := keys[0].operations(h)
+	begun := time.Now()
+	got, reason := askPorcupine(registerModel(nil), ops, porcupineLimits{memory: 1 << 20})
+	require.Equal(t, timedOut, got)
+	require.Equal(t, ReasonMemory, reason)
+	require.Less(t, time.Since(begun), 5*time.Second)
+}
+
 func TestADifferenceBetweenTheAlgorithmsIsAHarnessFailure(t *testing.T) {
 	h := manyWrites(t, 3, false, false)
 	keys, err := registers(h)

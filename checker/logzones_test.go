@@ -235,7 +235,7 @@ func compareLog(t *testing.T, l *logger, seed uint64) (fast, slow answer) {
 			operations[i].Return = Never
 		}
 	}
-	want := askPorcupine(logModel(arena), operations, 200*time.Millisecond)
+	want := porcupineSays(logModel(arena), operations, 200*time.Millisecond)
 	if a := got.answer(); a != notAsked && want != timedOut && a != want {
 		t.Fatalf("seed %d: fast %v (%+v), Porcupine %v: %+v arena %v", seed, a, got, want, ops, arena)
 	}

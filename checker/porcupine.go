@@ -57,20 +57,52 @@ func porcupineOps[I, O any](ops []Operation[I, O]) []porcupine.Operation {
 	return out
 }
 
+// porcupineStep is the least that Porcupine keeps of an accepted step, beside an
+// n-bit set: the entry of its memory and a share of the tables.
+const porcupineStep = 160
+
 // porcupineMemory predicts the least that Porcupine will keep for a partition
 // of n operations: it clones an n-bit set for every step.
-func porcupineMemory(n int) int64 { return int64(n) * int64(n) / 8 }
+func porcupineMemory(n int) int64 { return int64(n) * (int64(n)/8 + porcupineStep) }
 
-// askPorcupine judges one partition within a limit of time (0: none).
-func askPorcupine[S, I, O any](m Model[S, I, O], ops []Operation[I, O], limit time.Duration) answer {
-	switch porcupine.CheckOperationsTimeout(m.porcupine(), porcupineOps(ops), limit) {
-	case porcupine.Ok:
-		return legal
-	case porcupine.Illegal:
-		return illegal
-	case porcupine.Unknown:
+// porcupineLimits bound one partition; zero does not.
+type porcupineLimits struct {
+	time   time.Duration
+	memory int64 // bytes
+}
+
+// askPorcupine judges one partition. Its memory is kept by account: every
+// accepted step is taken to stay, and when they come to more than the limit no
+// further one is accepted, so that the search folds up. The reason says why there
+// is no answer.
+func askPorcupine[S, I, O any](m Model[S, I, O], ops []Operation[I, O], limits porcupineLimits) (answer, string) {
+	model := m.porcupine()
+	exhausted := false
+	if limits.memory > 0 {
+		left := limits.memory / (int64(len(ops))/8 + porcupineStep)
+		step := model.Step
+		model.Step = func(state, in, out any) (bool, any) { // one partition: one goroutine
+			if exhausted {
+				return false, state
+			}
+			ok, next := step(state, in, out)
+			if ok {
+				left--
+				exhausted = left < 0
+			}
+			return ok, next
+		}
 	}
-	return timedOut
+	result := porcupine.CheckOperationsTimeout(model, porcupineOps(ops), limits.time)
+	switch {
+	case result == porcupine.Ok: // an order was found, however little was left
+		return legal, ""
+	case exhausted:
+		return timedOut, ReasonMemory
+	case result == porcupine.Illegal:
+		return illegal, ""
+	}
+	return timedOut, ReasonTime
 }
 
 // porcupinePicture renders Porcupine's own page of a partition: one HTML file.

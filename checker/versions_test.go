@@ -110,7 +110,7 @@ func compareVersions(t *testing.T, seed uint64) answer {
 			operations[i].Return = Never
 		}
 	}
-	want := askPorcupine(versionModel(dense), operations, 0)
+	want := porcupineSays(versionModel(dense), operations, 0)
 	if a := got.answer(); a != notAsked && a != want {
 		t.Fatalf("seed %d: versions say %v (%+v, dense %v), Porcupine %v: %+v", seed, a, got, dense, want, ops)
 	}

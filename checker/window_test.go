@@ -14,7 +14,7 @@ func compareWindow(t *testing.T, seed uint64) answer {
 	ops, values := randomOps(r, []int{0, 1, 2, 3, 4}[r.IntN(5)])
 	look := searchRegister(ops, values, windowLimits{})
 	drop := searchModel(registerModel(nil), casOperations(ops), windowLimits{})
-	want := askPorcupine(registerModel(nil), casOperations(ops), 0)
+	want := porcupineSays(registerModel(nil), casOperations(ops), 0)
 	if look.answer != want || drop.answer != want {
 		t.Fatalf("seed %d: look-ahead %+v, drop-in %+v, Porcupine %v: %+v", seed, look, drop, want, ops)
 	}
@@ -72,7 +72,7 @@ func BenchmarkWindow(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("porcupine/ops=%d/clients=%d", n, clients), func(b *testing.B) {
 				for b.Loop() {
-					if a := askPorcupine(registerModel(nil), operations, 0); a != legal {
+					if a := porcupineSays(registerModel(nil), operations, 0); a != legal {
 						b.Fatal(a)
 					}
 				}

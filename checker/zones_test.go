@@ -94,7 +94,7 @@ func assignValues(r *rand.Rand, spans []span, effect []float64, unique bool) int
 
 func porcupineOf(spans []span) answer {
 	r := register{spans: spans}
-	return askPorcupine(registerModel(nil), casOperations(r.ops()), 0)
+	return porcupineSays(registerModel(nil), casOperations(r.ops()), 0)
 }
 
 // compareZones judges one random history by zones and by Porcupine.
