@@ -83,7 +83,7 @@ func etcdLog(tb testing.TB, name string) []regOp {
 // etcdValues numbers "nil", "3" or "[1 4]": absent is 0, n is n+1.
 func etcdValues(text string) []int32 {
 	var out []int32
-	for _, word := range strings.Fields(strings.Trim(text, "[]")) {
+	for word := range strings.FieldsSeq(strings.Trim(text, "[]")) {
 		n, err := strconv.Atoi(word)
 		if err != nil {
 			n = -1

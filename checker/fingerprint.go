@@ -75,7 +75,7 @@ func fingerprint(name string, v Verdict) Fingerprint {
 // plural after a number loses its s.
 func shape(text string) string {
 	var words []string
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		bare := strings.TrimFunc(word, unicode.IsPunct)
 		tail := word[len(strings.TrimRightFunc(word, unicode.IsPunct)):]
 		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsDigit(r) || r == '/' || r == '#' }) {
