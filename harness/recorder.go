@@ -209,12 +209,12 @@ func (r *Recorder) Ops() []history.Op {
 }
 
 // Close writes the rest and closes the file; whatever is reported later is
-// dropped. It may be called more than once.
+// dropped. It may be called more than once; a failure is told the first time.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return r.err
+		return nil
 	}
 	r.write()
 	r.closed = true
