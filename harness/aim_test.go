@@ -50,7 +50,7 @@ func TestSkippingLetsTheFirstPass(t *testing.T) {
 }
 
 func TestWhoAnEventConcerns(t *testing.T) {
-	env := Env{Cluster: &fake{nodes: []cluster.NodeInfo{{ID: "coordinator-0"}, {ID: "tablet-0"}, {ID: "tablet-1"}, {ID: "tablet-2"}}}}
+	env := Env{Cluster: roster{}}
 	event := func(e history.Event) history.Op {
 		op, err := history.NewEvent("coordinator-0", e)
 		require.NoError(t, err)
@@ -61,4 +61,11 @@ func TestWhoAnEventConcerns(t *testing.T) {
 	require.Equal(t, []cluster.NodeID{"tablet-0", "tablet-2"}, env.concerned(event(history.LAI{Leader: 2, ISR: []int{0, 2}})))
 	require.Empty(t, env.concerned(event(history.Role{Server: 99})))
 	require.Empty(t, env.concerned(history.Op{Value: []byte("no json")}))
+}
+
+// roster is a cluster of which only the nodes are asked.
+type roster struct{ cluster.Cluster }
+
+func (roster) Nodes() []cluster.NodeInfo {
+	return []cluster.NodeInfo{{ID: "coordinator-0"}, {ID: "tablet-0"}, {ID: "tablet-1"}, {ID: "tablet-2"}}
 }

@@ -207,8 +207,10 @@ func (e Entry) validate(ids map[int]bool) error {
 		return fmt.Errorf("lease %v: want a positive duration", e.Lease)
 	case t.At < 0 || t.Ops < 0 || t.Wait < 0 || t.Skip < 0:
 		return fmt.Errorf("trigger: at, ops, skip and wait cannot be negative")
-	case t.Event == "" && (len(t.Where) > 0 || t.Skip > 0):
-		return fmt.Errorf("trigger: where or skip without an event")
+	case t.Event == "" && len(t.Where) > 0:
+		return fmt.Errorf("trigger: where without an event")
+	case t.Event == "" && t.Skip > 0:
+		return fmt.Errorf("trigger: skip without an event")
 	case t.Event == "" && e.Target.Who == WhoConcerned:
 		return fmt.Errorf("target: who = concerned needs a trigger with an event")
 	case t.Gate != nil && (t.Gate.API == "" || t.Gate.Path != "" && !t.Gate.zookeeper()):
