@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits,
 			"chop":  chop,
+			"edit":  edit,
 		},
 	})
 }
@@ -68,6 +69,19 @@ func chop(ts *testscript.TestScript, neg bool, args []string) {
 	b, err := os.ReadFile(file)
 	ts.Check(err)
 	ts.Check(os.WriteFile(file, b[:len(b)-n], 0o644))
+}
+
+// edit changes the first digit of a file: edit file.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: edit file")
+	}
+	file := ts.MkAbs(args[0])
+	b, err := os.ReadFile(file)
+	ts.Check(err)
+	i := bytes.IndexAny(b, "0123456789")
+	b[i] = '9' - (b[i] - '0')
+	ts.Check(os.WriteFile(file, b, 0o644))
 }
 
 // TestReferenceIsUpToDate holds that docs/reference.md is what the registries

@@ -39,6 +39,12 @@ type Config struct {
 	Schedule       string // a file to follow instead of drawing one
 	Out            string // the folder of results; empty: nothing is written
 	Keep           bool   // leave the ZooKeeper container running
+	// Aimed adds faults that follow protocol events to the drawn schedule.
+	Aimed bool
+	// quick leaves out what only a stored run needs: the event trace.
+	quick bool
+	// entries is a schedule at hand, instead of a file.
+	entries []harness.Entry
 }
 
 // DefaultConfig is what jepsen test runs without flags.
@@ -100,8 +106,16 @@ func (c Config) resolve() (resolved, error) {
 	if err := r.plant(); err != nil {
 		return r, UsageError{err}
 	}
-	if c.Schedule == "" {
+	switch {
+	case c.entries != nil:
+		r.schedule = c.entries
+		r.faults = used(nemesis.All(), r.schedule)
+		return r, nil
+	case c.Schedule == "":
 		r.schedule = harness.DrawSchedule(c.Options, r.faults)
+		if c.Aimed {
+			r.schedule = harness.Aim(c.Options, r.schedule)
+		}
 		return r, nil
 	}
 	if r.schedule, err = harness.LoadSchedule(c.Schedule, nemesis.All()); err != nil {
@@ -148,6 +162,10 @@ func (c Config) Command() string {
 	args := []string{"go run ./cmd/jepsen test"}
 	add := func(differs bool, name string, value any) {
 		if differs {
+			if value == true {
+				args = append(args, "--"+name)
+				return
+			}
 			args = append(args, fmt.Sprintf("--%s %v", name, value))
 		}
 	}
@@ -173,6 +191,9 @@ func (c Config) Command() string {
 	add(o.SessionTimeout != p.SessionTimeout, "session-timeout", o.SessionTimeout)
 	add(o.StormLimit != p.StormLimit, "storm-limit", o.StormLimit)
 	add(o.RollOn != p.RollOn, "roll-on", o.RollOn)
+	add(o.Keys != p.Keys, "keys", o.Keys)
+	add(o.HeavyTail, "heavy-tail", true)
+	add(c.Aimed && c.Schedule == "", "aimed", true)
 	add(c.Schedule != "", "schedule", c.Schedule)
 	return strings.Join(args, " ")
 }

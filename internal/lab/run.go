@@ -127,7 +127,9 @@ func (b *bench) open(ctx context.Context) error {
 func (b *bench) makeWorld() {
 	if b.World == WorldSim {
 		b.ui.Notice("simulated world, simulated ZooKeeper")
-		b.world = sim.NewWorld(sim.Config{Seed: b.Options.Seed, Log: b.log, Observe: b.recorder.Observe})
+		b.world = sim.NewWorld(sim.Config{
+			Seed: b.Options.Seed, Log: b.log, Observe: b.recorder.Observe, NoTrace: b.quick, HeavyTail: b.Options.HeavyTail,
+		})
 		return
 	}
 	info := b.server.Info()
