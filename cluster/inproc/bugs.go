@@ -42,6 +42,7 @@ func Bugs() []Bug {
 		lateNoneBeatsLeader(),
 		bounceUnseen(),
 		servesBeforeRegistration(),
+		partialRestoreServes(),
 		restartedLeaderKept(),
 		s1EpochInMemory(),
 		s1RestartedLeaderLeadsOn(),

@@ -67,6 +67,9 @@ type TabletPolicy struct {
 	// AckWhenServing answers a repeated notification with success only once the
 	// bucket serves. Dropped by repeat-acks-early.
 	AckWhenServing bool `json:"ack_when_serving"`
+	// FailedRestoreFails refuses the leadership of a KV bucket whose restore failed,
+	// so that another server is elected. Dropped by partial-restore-serves.
+	FailedRestoreFails bool `json:"failed_restore_fails"`
 	// ServeOnceRegistered answers no client before the first registration of this
 	// process: until its old session ends, metadata names its former life as a
 	// leader, which no answer of this one could serve. Dropped by
@@ -86,5 +89,6 @@ func soundTablet() TabletPolicy {
 		CompareMetadata: true, HoldBelowMinISR: true, HeardThisEpoch: true,
 		ReadsNeedMaximalISR: true, TokenNamesLeadership: true,
 		LostAfterAppendIsUnknown: true, FetcherBacksOff: true, ServeOnceRegistered: true,
+		FailedRestoreFails: true,
 	}
 }

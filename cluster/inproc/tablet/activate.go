@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 	"github.com/fencepost-dev/fencepost/history"
 )
@@ -23,26 +25,35 @@ func (s *server) activateAll(ctx context.Context) {
 	}
 }
 
-// restore rebuilds one table from its changelog. Its length has a part that the
-// harness sets; a leadership that ends meanwhile is not restored to the end.
+// restore rebuilds one table: the newest snapshot, and the changelog from there
+// on. Its length has a part that the harness sets; a leadership that ends
+// meanwhile is not restored to the end.
 func (s *server) restore(ctx context.Context, l *leadership) {
 	r := l.r
 	l.stage = restoring
 	l.changed.Broadcast()
 	event := history.Recovery{Server: s.cfg.Server, Bucket: string(r.id), What: "kv", State: history.StateStart, Bytes: r.file.size}
 	s.observe(event)
-	cost := s.cfg.Knobs.PerBucket.Get() + time.Duration(r.records.end)*s.cfg.Knobs.PerRecord.Get()
-	s.spend(ctx, l, cost)
+	snap, err := s.readSnapshot(ctx, r)
+	replay := r.records.end
+	if snap != nil {
+		replay -= snap.offset
+	}
+	s.spend(ctx, l, s.cfg.Knobs.PerBucket.Get()+time.Duration(replay)*s.cfg.Knobs.PerRecord.Get())
 	event.State, event.Bytes = history.StateEnd, r.file.size
 	switch {
 	case l.over:
-	case r.file.stuck:
-		// A disk that refuses its log cannot be led on.
+	case err == nil && !r.file.stuck:
+		l.restoredNow(rebuild(&r.records, r.hw, snap))
+	case s.policy.FailedRestoreFails:
+		// A disk that refuses cannot be led on.
+		s.log.Info("restore failed", zap.String("bucket", string(r.id)), zap.Error(err))
 		l.stage = failed
 		r.role(history.RoleFailed, l.incarnation)
 		l.changed.Broadcast()
 	default:
-		l.restoredNow(rebuild(&r.records, r.hw))
+		// What Fluss does after its fifth try: it goes on with the store that it has.
+		l.restoredNow(rebuild(&r.records, r.hw, &snapshot{offset: r.hw, rows: map[string][]byte{}}))
 	}
 	s.observe(event)
 }

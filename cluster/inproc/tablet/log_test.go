@@ -192,7 +192,7 @@ func TestTableViews(t *testing.T) {
 	for seed := range uint64(30) {
 		r := random(seed)
 		var l changelog
-		tbl := rebuild(&l, 0)
+		tbl := rebuild(&l, 0, nil)
 		for range 100 {
 			var rows []protocol.Row
 			for range 1 + r.IntN(3) {
@@ -210,7 +210,13 @@ func TestTableViews(t *testing.T) {
 			}
 			tbl.advance(&l, tbl.applied+int64(r.IntN(int(l.end-tbl.applied)+1)))
 			requireTable(t, &l, tbl)
-			again := rebuild(&l, tbl.applied)
+			again := rebuild(&l, tbl.applied, nil)
+			require.Equal(t, tbl.committed, again.committed)
+			require.Equal(t, tbl.pending, again.pending)
+			snap, err := decodeSnapshot(encodeSnapshot(&l, tbl))
+			require.NoError(t, err)
+			require.True(t, snap.of(&l))
+			again = rebuild(&l, tbl.applied, snap)
 			require.Equal(t, tbl.committed, again.committed)
 			require.Equal(t, tbl.pending, again.pending)
 		}
@@ -270,4 +276,30 @@ func TestDigestsAreThoseOfAPrefix(t *testing.T) {
 			require.Equal(t, again.at(&l, at), d.at(&l, at))
 		}
 	}
+}
+
+func TestSpoiltSnapshotsAreRefused(t *testing.T) {
+	var l changelog
+	grow(&l, random(2), 1, 20)
+	file := encodeSnapshot(&l, rebuild(&l, l.end, nil))
+	for at := range file {
+		spoilt := append([]byte{}, file...)
+		spoilt[at] ^= 0x20
+		_, err := decodeSnapshot(spoilt)
+		require.Error(t, err)
+		_, err = decodeSnapshot(file[:at])
+		require.Error(t, err)
+	}
+}
+
+func TestSnapshotsOfAnotherLogAreNotUsed(t *testing.T) {
+	var l, other changelog
+	grow(&l, random(2), 1, 20)
+	grow(&other, random(2), 2, 20)
+	snap, err := decodeSnapshot(encodeSnapshot(&l, rebuild(&l, l.end, nil)))
+	require.NoError(t, err)
+	require.True(t, snap.of(&l))
+	require.False(t, snap.of(&other), "its last record has another epoch")
+	l.truncate(l.end - 1)
+	require.False(t, snap.of(&l))
 }

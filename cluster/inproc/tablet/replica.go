@@ -34,6 +34,8 @@ type replica struct {
 	differs int // the leader epoch at which it was found to differ from the leader's log
 	hw      int64
 
+	snapshotAt int64 // the offset of the newest snapshot that this process wrote
+
 	// As a follower: the newest read token of this leadership, and when to ask
 	// again after a refusal.
 	token      protocol.ReadToken

@@ -46,6 +46,7 @@ func rules() []rule {
 		{name: "not-leader-after-append", plant: func(p *P) { p.LostAfterAppendIsUnknown = false }, script: deposedAfterAppend},
 		{name: "fetcher-no-backoff", plant: func(p *P) { p.FetcherBacksOff = false }, script: refusedFetches},
 		{name: "repeat-acks-early", plant: func(p *P) { p.AckWhenServing = false }, script: repeatDuringRestore},
+		{name: "partial-restore-serves", plant: func(p *P) { p.FailedRestoreFails = false }, script: restoreOnAFailingDisk},
 		{name: "serves-before-registration", plant: func(p *P) { p.ServeOnceRegistered = false }, o: options{zookeeper: true}, script: askedBeforeRegistration},
 		{name: "late-none-beats-leader", plant: func(p *P) { p.CompareMetadata = false }, script: lateNone},
 	}
@@ -500,5 +501,39 @@ func askedBeforeRegistration(b *bench) string {
 		return "answered before it is registered"
 	}
 	require.ErrorIs(b.t, err, host.ErrUnreachable)
+	return ""
+}
+
+// restoreOnAFailingDisk has 1 elected while its disk refuses what it was sent
+// last.
+func restoreOnAFailingDisk(b *bench) string {
+	b.lead()
+	b.mustPut(0, "k", "v")
+	b.committedEverywhere(1, 0, 1, 2)
+	b.knobs[1].PerBucket.Set(300 * time.Millisecond)
+	some := b.w.Disk("tablet-1").Fail(0.8, false, time.Hour)
+	b.c.Go(b.ctx, "put", func(context.Context) { b.put(0, "j", "v") })
+	b.until("1 has what it cannot sync", func() bool { return b.replica(1, accounts).LogEnd == 2 })
+	b.sleep(10 * time.Millisecond)
+	b.elect(accounts, 1, b.servers())
+	for b.replica(1, accounts).LeaderEpoch == 0 {
+		b.notify(1, accounts) // until its disk takes the leader epoch
+	}
+	all := b.w.Disk("tablet-1").Fail(1, false, time.Hour)
+	b.sleep(500 * time.Millisecond)
+	for server := range 3 {
+		if server != 1 {
+			b.notify(server, accounts)
+		}
+	}
+	some()
+	all()
+	b.sleep(500 * time.Millisecond)
+	if got, code := b.get(1, "k"); code == protocol.CodeNone && got != "v" {
+		return "acknowledged write missing"
+	}
+	b.notify(1, accounts) // has it try again
+	b.admitted(accounts)
+	b.mustGet(1, "k", "v")
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fencepost-dev/fencepost/cluster"
 	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
+	"github.com/fencepost-dev/fencepost/cluster/inproc/tablet"
 	"github.com/fencepost-dev/fencepost/history"
 )
 
@@ -298,4 +299,34 @@ func TestSlowLinks(t *testing.T) {
 		b.until("2 has joined", func() bool { return slices.Contains(b.lai[accounts].ISR, 2) })
 		require.Equal(t, protocol.CodeNone, b.putAs(0, -1, 0, "k", "v", 60_000).Code)
 	})
+}
+
+// TestSnapshotsShortenRestores has a leader restart, with and without a snapshot
+// of its table.
+func TestSnapshotsShortenRestores(t *testing.T) {
+	for _, every := range []time.Duration{100 * time.Millisecond, time.Hour} {
+		run(t, options{timing: tablet.Timing{Snapshot: every}}, func(b *bench) {
+			b.elect(accounts, 0, []int{0, 1, 2}, 0, 1, 2)
+			b.admitted(accounts)
+			for i := range 1200 {
+				b.mustPut(0, fmt.Sprint("k", i%50), fmt.Sprint(i))
+			}
+			b.sleep(time.Second)
+			b.kill(0)
+			b.start(0)
+			b.knobs[0].PerRecord.Set(time.Millisecond)
+			began := b.w.Now()
+			b.elect(accounts, 0, []int{0, 1, 2}, 1, 2, 0)
+			b.admitted(accounts)
+			took := b.w.Now() - began
+			if every < time.Hour {
+				require.Less(t, took, 1400*time.Millisecond)
+			} else {
+				require.Greater(t, took, 2300*time.Millisecond)
+			}
+			for i := 1150; i < 1200; i++ {
+				b.mustGet(0, fmt.Sprint("k", i%50), fmt.Sprint(i))
+			}
+		})
+	}
 }

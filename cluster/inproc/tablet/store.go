@@ -207,19 +207,27 @@ func (s *server) recoverLog(ctx context.Context, r *replica) error {
 	return nil
 }
 
-// removeOrphans removes logs of no replica: their removal was cut short.
+// removeOrphans removes files of no replica: their removal was cut short (p).
 func (s *server) removeOrphans(ctx context.Context) {
-	names, err := s.h.Disk().List(ctx, logPrefix)
-	if err != nil {
-		s.log.Info("list logs", zap.Error(err))
-		return
-	}
-	for _, name := range names {
-		if s.replicas[cluster.BucketID(strings.TrimPrefix(name, logPrefix))] == nil {
-			if err := s.h.Disk().Remove(ctx, name); err != nil {
-				s.log.Info("remove log", zap.String("file", name), zap.Error(err))
+	for _, prefix := range []string{logPrefix, snapshotPrefix} {
+		names, err := s.h.Disk().List(ctx, prefix)
+		if err != nil {
+			s.log.Info("list files", zap.String("prefix", prefix), zap.Error(err))
+			continue
+		}
+		for _, name := range names {
+			if s.replicas[cluster.BucketID(strings.TrimPrefix(name, prefix))] == nil {
+				s.removeFile(ctx, name)
 			}
 		}
+	}
+}
+
+// removeFile removes a file (p). A failure leaves an orphan, which the next
+// start removes.
+func (s *server) removeFile(ctx context.Context, name string) {
+	if err := s.h.Disk().Remove(ctx, name); err != nil && !errors.Is(err, host.ErrNoFile) {
+		s.log.Info("remove file", zap.String("file", name), zap.Error(err))
 	}
 }
 
@@ -229,8 +237,7 @@ func (s *server) addReplica(r *replica) {
 	s.order = slices.Insert(s.order, at, r)
 }
 
-// dropReplica forgets a replica and removes its log (p). A failure leaves an
-// orphan, which the next start removes.
+// dropReplica forgets a replica and removes its files (p).
 func (s *server) dropReplica(ctx context.Context, r *replica) {
 	delete(s.replicas, r.id)
 	s.order = slices.DeleteFunc(s.order, func(o *replica) bool { return o == r })
@@ -240,7 +247,6 @@ func (s *server) dropReplica(ctx context.Context, r *replica) {
 			return
 		}
 	}
-	if err := s.h.Disk().Remove(ctx, r.file.name); err != nil && !errors.Is(err, host.ErrNoFile) {
-		s.log.Info("remove log", zap.String("file", r.file.name), zap.Error(err))
-	}
+	s.removeFile(ctx, r.file.name)
+	s.removeFile(ctx, snapshotName(r.id))
 }

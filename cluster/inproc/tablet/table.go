@@ -18,12 +18,15 @@ type pendingRow struct {
 	offset int64
 }
 
-// rebuild replays a log: what lies below the high watermark is committed, the
-// rest pending.
-func rebuild(l *changelog, hw int64) *table {
+// rebuild replays a log over a snapshot, nil for none: what lies below the high
+// watermark is committed, the rest pending.
+func rebuild(l *changelog, hw int64, snap *snapshot) *table {
 	t := &table{committed: map[string][]byte{}, pending: map[string]pendingRow{}}
+	if snap != nil {
+		t.committed, t.applied = snap.rows, snap.offset
+	}
 	t.advance(l, hw)
-	for offset := hw; offset < l.end; offset++ {
+	for offset := t.applied; offset < l.end; offset++ {
 		t.stage(l.at(offset))
 	}
 	return t

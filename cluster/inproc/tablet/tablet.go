@@ -16,7 +16,7 @@
 //	serve_*.go    the clients' requests
 //	fetch.go      answers to fetches; follow.go sends them
 //	isr.go        proposals of new ISRs
-//	flush.go      log files, by group commit; store.go the small files
+//	flush.go      log files, by group commit; store.go the small files; snapshot.go
 package tablet
 
 import (
@@ -42,6 +42,9 @@ type Config struct {
 	SessionTimeout time.Duration
 	// Knobs are the lengths of recoveries; nil means none.
 	Knobs *Knobs
+	// SnapshotRecords is how many records a KV tablet's changelog must have grown by
+	// for a new snapshot; 0 takes 1,000.
+	SnapshotRecords int
 	// Timing has the other durations; zero fields take DefaultTiming's.
 	Timing Timing
 }
@@ -51,7 +54,7 @@ type Config struct {
 type Knobs struct {
 	// PerBucket is the extra time of a KV tablet's restore, inside activation.
 	PerBucket host.Knob
-	// PerRecord adds to it for every record of the changelog.
+	// PerRecord adds to it for every record of the changelog above the snapshot.
 	PerRecord host.Knob
 	// Log is the extra time of a server's log recovery, before it registers.
 	Log host.Knob
@@ -75,6 +78,8 @@ type Timing struct {
 	AdjustTimeout, AdjustBackOff time.Duration
 	// Checkpoint is how often high watermarks are written down.
 	Checkpoint time.Duration
+	// Snapshot is how often tables are looked at for a snapshot.
+	Snapshot time.Duration
 	// Expiry is how often the deadlines of waiting requests are looked at.
 	Expiry time.Duration
 	// Retry is the pause between tries of what ZooKeeper or a disk refused.
@@ -102,7 +107,7 @@ func DefaultTiming() Timing {
 		FetchWait: 500 * time.Millisecond, FetchTimeout: 2 * time.Second, FetchBackOff: 10 * time.Millisecond,
 		HWDelay: 5 * time.Millisecond, HWEvents: 20 * time.Millisecond,
 		AdjustTimeout: time.Second, AdjustBackOff: 20 * time.Millisecond,
-		Checkpoint: time.Second, Expiry: 50 * time.Millisecond, Retry: 100 * time.Millisecond,
+		Checkpoint: time.Second, Snapshot: 10 * time.Second, Expiry: 50 * time.Millisecond, Retry: 100 * time.Millisecond,
 		ReadWait: 2 * time.Second,
 	}
 }
@@ -123,6 +128,7 @@ func (t Timing) withDefaults() Timing {
 	fill(&t.AdjustTimeout, d.AdjustTimeout)
 	fill(&t.AdjustBackOff, d.AdjustBackOff)
 	fill(&t.Checkpoint, d.Checkpoint)
+	fill(&t.Snapshot, d.Snapshot)
 	fill(&t.Expiry, d.Expiry)
 	fill(&t.Retry, d.Retry)
 	fill(&t.ReadWait, d.ReadWait)
@@ -145,6 +151,7 @@ func New(cfg Config) host.Main {
 		h.Go(ctx, "activation", s.activateAll)
 		h.Go(ctx, "isr", s.adjustISRs)
 		h.Go(ctx, "checkpoint", s.checkpointHWs)
+		h.Go(ctx, "snapshots", s.takeSnapshots)
 		s.stopInGoodOrder(ctx)
 	}
 }
@@ -188,6 +195,9 @@ type server struct {
 func newServer(cfg Config, h host.Host) *server {
 	if cfg.Knobs == nil {
 		cfg.Knobs = &Knobs{}
+	}
+	if cfg.SnapshotRecords == 0 {
+		cfg.SnapshotRecords = 1000
 	}
 	s := &server{
 		cfg: cfg, policy: cfg.Policy, timing: cfg.Timing.withDefaults(), h: h, ctx: h.Context(),
