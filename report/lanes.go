@@ -141,6 +141,7 @@ func buildLanes(h history.History, end time.Duration, faults []band) []lane {
 		case history.KindNode:
 			if e, err := history.Decode[history.Node](op); err == nil {
 				b.set(groupNodes, e.Node, op.Time, "node-"+e.State, e.State)
+				terms.node(op.Time, e)
 			}
 		case history.KindLAI:
 			if e, err := history.Decode[history.LAI](op); err == nil {
@@ -224,6 +225,20 @@ func addAdvertised(b *laneBuilder, seen map[string]map[int]int, at time.Duration
 		label = fmt.Sprintf("tablet %d, named by %d of %d servers", best, votes[best], len(seen[e.Bucket]))
 	}
 	b.set(groupBuckets, e.Bucket+" advertised", at, leaderKind(best), label)
+}
+
+// node ends the lane of a coordinator whose process is gone: it believes
+// nothing any more.
+func (t *termLanes) node(at time.Duration, e history.Node) {
+	if e.State != history.NodeDown && e.State != history.NodePanicked {
+		return
+	}
+	if l := t.builder.lanes[groupCoordinators+"\x00"+e.Node]; l != nil {
+		t.builder.set(groupCoordinators, e.Node, at, "", "")
+	}
+	if t.current.Coordinator == e.Node {
+		t.current = history.Term{}
+	}
 }
 
 // termLanes draws coordinators: elected, serving, and zombie from the moment a

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fencepost-dev/fencepost/checker"
@@ -61,7 +62,19 @@ func (v *view) storms(in Input) {
 		return
 	}
 	v.Heat = newHeat(data.Heat)
+	slices.SortStableFunc(data.Buckets, func(a, b checker.BucketStorms) int {
+		switch {
+		case naturalLess(a.Bucket, b.Bucket):
+			return -1
+		case naturalLess(b.Bucket, a.Bucket):
+			return 1
+		}
+		return 0
+	})
 	for _, b := range data.Buckets {
+		if b.Bucket == "" {
+			b.Bucket = "no bucket: metadata, writer ids"
+		}
 		v.StormRows = append(v.StormRows, stormRow{b, seconds(time.Duration(b.Window))})
 	}
 }
