@@ -4,13 +4,16 @@ package real
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost-dev/fencepost/cluster"
 	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/cluster/zookeeper"
+	"github.com/fencepost-dev/fencepost/history"
 )
 
 // TestASessionMovesWithinAnEnsemble kills the leader of three servers twice: the
@@ -20,8 +23,15 @@ func TestASessionMovesWithinAnEnsemble(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close(context.Background())) })
 	members, _ := zookeeper.As[zookeeper.Members](server)
-	w := NewWorld(Config{Sessions: ZooKeeper(server.Addresses()...)})
+	var breaks atomic.Int32
+	w := NewWorld(Config{Sessions: ZooKeeper(server.Addresses()...), Observe: func(_ cluster.NodeID, _ time.Duration, e history.Event) {
+		if s, ok := e.(history.Session); ok && s.State == history.SessionSuspended {
+			breaks.Add(1)
+		}
+	}})
 	err = w.Run(t.Context(), func(ctx context.Context, c host.Control) error {
+		ctx, cancel := c.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
 		s, err := c.Dial(ctx, host.SessionOptions{Timeout: 20 * time.Second})
 		require.NoError(t, err)
 		own, _, err := s.Create(ctx, "/own", nil, host.Ephemeral)
@@ -31,6 +41,7 @@ func TestASessionMovesWithinAnEnsemble(t *testing.T) {
 		for range 2 {
 			_, _, watch, err := s.GetW(ctx, "/data")
 			require.NoError(t, err)
+			before := breaks.Load()
 			var leader int
 			require.NoError(t, c.Block(ctx, "kill leader", func(ctx context.Context) error {
 				if leader, err = members.Leader(ctx); err != nil {
@@ -38,17 +49,15 @@ func TestASessionMovesWithinAnEnsemble(t *testing.T) {
 				}
 				return members.Kill(ctx, leader)
 			}))
-			// The followers lose their leader and drop their clients, sooner or later.
+			// The followers lose their leader and drop their clients.
+			for breaks.Load() == before {
+				require.NoError(t, c.Sleep(ctx, 10*time.Millisecond))
+			}
 			stat, err := s.Exists(ctx, own)
-			for lost := false; !lost || err != nil; stat, err = s.Exists(ctx, own) {
-				if err != nil {
-					lost = true
-					require.NotErrorIs(t, err, host.ErrExpired)
-				}
-				state, err := s.Changed(ctx, s.State())
-				require.NoError(t, err)
-				require.NotEqual(t, host.Expired, state)
-				lost = lost || state == host.Disconnected
+			for err != nil {
+				require.NotErrorIs(t, err, host.ErrExpired)
+				require.NoError(t, c.Sleep(ctx, 50*time.Millisecond))
+				stat, err = s.Exists(ctx, own)
 			}
 			require.Equal(t, s.ID(), stat.EphemeralOwner)
 			require.NoError(t, c.Block(ctx, "restart", func(ctx context.Context) error { return members.Restart(ctx, leader) }))
