@@ -31,6 +31,9 @@ func main() {
 	if _, set := os.LookupEnv(reaperVariable); !set {
 		_ = os.Setenv(reaperVariable, "true")
 	}
+	// A reader of our output that goes away (jepsen test | head) is an error to
+	// report after everything is cleaned up, not a reason to die at once.
+	signal.Ignore(syscall.SIGPIPE)
 	// The first signal ends the load, heals, checks what there is and writes the
 	// report; the second one kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
