@@ -28,6 +28,7 @@ const (
 	stepSetWatch  // come back and re-arm watches
 	stepAheadOf   // come back having seen the future
 	stepTakenOver // another connection takes the session over and closes it
+	stepGreet     // a session with an odd time-out opens and closes
 )
 
 type call struct {
@@ -40,7 +41,7 @@ type step struct {
 	session int
 	calls   []call
 	cut     int   // of a torn request: how many bytes are left of its body
-	back    int64 // of setWatches: how long before the last zxid seen
+	back    int64 // of setWatches: how long before the last zxid seen; of greet: the time-out
 }
 
 func newProgram(seed uint64) *program {
@@ -63,6 +64,9 @@ func (p *program) step() step {
 	case n < 955:
 		s.kind, s.calls = stepTorn, []call{p.call()}
 		s.cut = p.r.IntN(len(jute.Marshal(s.calls[0].req)) + 1)
+		if s.calls[0].op == jute.OpAuth { // surely torn: then the connection ends
+			s.cut /= 2
+		}
 	case n < 963:
 		s.kind = stepDrop
 	case n < 969:
@@ -76,8 +80,10 @@ func (p *program) step() step {
 		s.calls = []call{{pick(p.r, jute.OpCode(55), jute.OpCheck, jute.OpCode(-7), jute.OpNotification), &jute.NoBody{}}}
 	case n < 994:
 		s.kind, s.calls, s.back = stepSetWatch, []call{p.setWatches()}, int64(p.r.IntN(30))
-	case n < 997:
+	case n < 996:
 		s.kind = stepAheadOf
+	case n < 998:
+		s.kind, s.back = stepGreet, pick[int64](p.r, 0, -1, 1, 999, 1000, 1001, 5000, 10000, 10001, 1<<31-1, -1<<31)
 	default:
 		s.kind = stepTakenOver
 	}

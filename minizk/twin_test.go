@@ -113,6 +113,11 @@ func (w *twin) run(s step) {
 		ahead := *c
 		ahead.lastZ = 1 << 60
 		w.drain(w.resume(&ahead)) // refused before anything moves
+	case stepGreet:
+		odd := dialRaw(w.t, w.addr, int32(s.back))
+		w.ordinal[odd.id] = len(w.ordinal) + 1
+		w.say("asked for %d, agreed %d", s.back, odd.agreed)
+		w.finish(odd)
 	case stepTakenOver:
 		thief := w.resume(c)
 		w.drain(c)
