@@ -62,7 +62,7 @@ func (s *server) register(ctx context.Context, session host.Session) error {
 		czxid, err := s.tryRegister(ctx, session, path, data)
 		switch {
 		case err == nil:
-			s.registered, s.known, s.incarnation = true, true, czxid
+			s.registered, s.incarnation = true, czxid
 			s.changed.Broadcast()
 			s.observe(history.Ready{Server: s.cfg.Server, Incarnation: czxid})
 			return nil

@@ -168,7 +168,6 @@ type server struct {
 	// The registration. Incarnation is the czxid of the last one.
 	session     host.Session
 	registered  bool
-	known       bool // registered once, by this process
 	incarnation int64
 	changed     host.Cond // registration, roles, admissions
 
@@ -261,18 +260,6 @@ func isClients(m host.Message) bool {
 		return true
 	case *protocol.FetchLog:
 		return m.Follower < 0
-	default:
-		return false
-	}
-}
-
-// ofClients tells the requests that clients send.
-func ofClients(m host.Message) bool {
-	switch m := m.(type) {
-	case *protocol.FetchLog:
-		return m.Follower < 0
-	case *protocol.PutKv, *protocol.ProduceLog, *protocol.Lookup, *protocol.ListOffsets, *protocol.GetMetadata, *protocol.InitWriter:
-		return true
 	default:
 		return false
 	}
