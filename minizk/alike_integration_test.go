@@ -25,6 +25,7 @@ func eachServer(t *testing.T, f func(t *testing.T, addr string)) {
 // ends the connection and leaves the session.
 func TestLimitsOfFrames(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
+		t.Helper()
 		c := dialRaw(t, addr, 4000)
 		c.ok(jute.OpCreate, create("/a", 0))
 		around := len(jute.Marshal(&jute.RequestHeader{})) + len(jute.Marshal(&jute.SetDataRequest{Path: "/a", Data: []byte{}}))
@@ -47,6 +48,7 @@ func TestLimitsOfFrames(t *testing.T) {
 func TestTimesOfExpiry(t *testing.T) {
 	const timeout, tick = 2 * time.Second, 500 * time.Millisecond
 	eachServer(t, func(t *testing.T, addr string) {
+		t.Helper()
 		watcher := dialRaw(t, addr, 10000)
 		gone := make([]time.Duration, 8)
 		for i := range gone {
@@ -78,6 +80,7 @@ func TestTimesOfExpiry(t *testing.T) {
 // TestFirstBytesThatAreNoGreeting: the connection ends without an answer.
 func TestFirstBytesThatAreNoGreeting(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {
+		t.Helper()
 		for name, b := range map[string][]byte{
 			"short greeting":    {0, 0, 0, 5, 1, 2, 3, 4, 5},
 			"negative length":   {0xff, 0xff, 0xff, 0xf0},
