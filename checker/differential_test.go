@@ -40,7 +40,7 @@ func TestExactAlgorithmsAgreeWithPorcupine(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			n := max(test.usual, *historiesFlag)
+			n := max(test.usual/slower, *historiesFlag)
 			counts := map[answer]int{}
 			begun := time.Now()
 			for seed := *seedFlag; seed < *seedFlag+uint64(n); seed++ {

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"syscall"
 	"testing"
@@ -23,7 +22,7 @@ func cpu(tb testing.TB) time.Duration {
 
 // registerRun is a run of n operations on many keys, as the run loop records it.
 func registerRun(n int) []history.Op {
-	r := recipe{N: n, Clients: 20, Keys: max(n/200, 1), Read: 0.5, Write: 0.5, Late: 3, Seed: 1}
+	r := recipe{N: n, Clients: 20, Keys: max(n/200, 1), Active: 20, Read: 0.5, Write: 0.5, Late: 3, Seed: 1}
 	drawn := r.draw()
 	plain := make([]drawnOp, len(drawn))
 	for i, d := range drawn {
@@ -81,6 +80,5 @@ func BenchmarkPipeline(b *testing.B) {
 		for i, name := range []string{"write", "read", "check"} {
 			b.ReportMetric((marks[i+1] - marks[i]).Seconds(), name+"-cpu-s")
 		}
-		_ = fmt.Sprint()
 	}
 }

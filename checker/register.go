@@ -277,31 +277,51 @@ func (r register) acknowledged() int {
 	return n
 }
 
-// numbering gives byte strings small numbers: open addressing over the strings
-// themselves, which stay where they are. A Go map of strings would take most of
-// the time of judging a history.
+// numbering gives byte strings small numbers: open addressing over words that hold
+// a short string whole, and the strings themselves, which stay where they are. A
+// Go map of strings would take most of the time of judging a history.
 type numbering struct {
-	table []int32 // number + 1; 0 is free
+	table []numbered
 	seed  maphash.Seed
+}
+
+// numbered is a string's word with its number + 1; 0 is free.
+type numbered struct {
+	word uint64
+	at   int32
+}
+
+// wordOf is a string of up to seven bytes with its length, or a hash of a longer
+// one, whose top bit is set.
+func (n *numbering) wordOf(text []byte) (word uint64, whole bool) {
+	if len(text) > 7 {
+		return maphash.Bytes(n.seed, text) | 1<<63, false
+	}
+	for _, c := range text {
+		word = word<<8 | uint64(c)
+	}
+	return word | uint64(len(text))<<56, true
 }
 
 func (n *numbering) of(text []byte, texts *[][]byte) int32 {
 	if 2*(len(*texts)+1) > len(n.table) {
 		n.grow(*texts)
 	}
-	i := n.find(text, *texts)
-	if n.table[i] == 0 {
+	i, word := n.find(text, *texts)
+	if n.table[i].at == 0 {
 		*texts = append(*texts, text)
-		n.table[i] = int32(len(*texts))
+		n.table[i] = numbered{word, int32(len(*texts))}
 	}
-	return n.table[i] - 1
+	return n.table[i].at - 1
 }
 
-func (n *numbering) find(text []byte, texts [][]byte) int {
+func (n *numbering) find(text []byte, texts [][]byte) (int, uint64) {
+	word, whole := n.wordOf(text)
 	mask := uint64(len(n.table) - 1)
-	for i := maphash.Bytes(n.seed, text) & mask; ; i = (i + 1) & mask {
-		if at := n.table[i]; at == 0 || bytes.Equal(texts[at-1], text) {
-			return int(i)
+	for i := (word * 0x9e3779b97f4a7c15) >> 32 & mask; ; i = (i + 1) & mask {
+		e := n.table[i]
+		if e.at == 0 || e.word == word && (whole || bytes.Equal(texts[e.at-1], text)) {
+			return int(i), word
 		}
 	}
 }
@@ -310,8 +330,9 @@ func (n *numbering) grow(texts [][]byte) {
 	if n.table == nil {
 		n.seed = maphash.MakeSeed() // numbers do not depend on it, only places do
 	}
-	n.table = make([]int32, max(2*len(n.table), 16))
+	n.table = make([]numbered, max(2*len(n.table), 16))
 	for i, text := range texts {
-		n.table[n.find(text, texts)] = int32(i + 1)
+		at, word := n.find(text, texts)
+		n.table[at] = numbered{word, int32(i + 1)}
 	}
 }

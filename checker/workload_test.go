@@ -13,6 +13,7 @@ import (
 // what it draws for a seed must not change, or figures cannot be compared.
 type recipe struct {
 	N, Clients, Keys int
+	Active           int     // 0: all keys at any time; else so many at a time, for 200 operations each
 	Values           int     // 0: every write unique on its key
 	Read, Write      float64 // shares; the rest is compare-and-set
 	Hit              float64 // share of compare-and-set that expects what is there
@@ -70,7 +71,7 @@ func (r recipe) draw() []drawn {
 	for len(ops) < r.N {
 		c := heap.Pop(clients).(drawnClient)
 		latency := 1 + int64(dice.ExpFloat64()*meanLatency)
-		op := drawn{call: c.at, ret: c.at + latency, key: dice.IntN(r.Keys), applied: true, client: c.id}
+		op := drawn{call: c.at, ret: c.at + latency, key: r.key(dice, len(ops)), applied: true, client: c.id}
 		op.effect = op.call + dice.Int64N(latency)
 		after := op.ret + 1
 		if r.Think > 0 {
@@ -100,6 +101,13 @@ func (r recipe) draw() []drawn {
 	ops = slices.DeleteFunc(ops, func(op drawn) bool { return op.kind == opRead && op.ret == foreverTime })
 	slices.SortStableFunc(ops, func(a, b drawn) int { return cmp.Compare(a.call, b.call) })
 	return ops
+}
+
+func (r recipe) key(dice *rand.Rand, n int) int {
+	if r.Active == 0 {
+		return dice.IntN(r.Keys)
+	}
+	return min(n/(200*r.Active)*r.Active+dice.IntN(r.Active), r.Keys-1)
 }
 
 // apply runs the operations in effect order and writes down what they saw.
