@@ -28,7 +28,8 @@ type bucketRequest struct {
 	message func(b *bucket, epoch int) host.Message
 	// code reads an answer. It may keep what it needs of it.
 	code func(b *bucket, m host.Message) (protocol.Code, bool)
-	// before runs once, when the bucket is known and before anything is sent.
+	// before runs when the bucket is known and before anything is sent to it; again
+	// if the operation moves on to a new life of the table.
 	before func(ctx context.Context, b *bucket) error
 }
 
@@ -41,25 +42,36 @@ func keyBucket(key string) func(t *table) int {
 	}
 }
 
-// onBucket drives an operation until it succeeds, is rejected, or ctx ends. The
-// result's last field says how the operation ended if not well.
+// onBucket drives an operation until it succeeds, is rejected, or ctx ends. A
+// table that was dropped and created again meanwhile is another table: the
+// operation moves on to it only if nothing of it can have happened in the old one.
 func (o *operation) onBucket(ctx context.Context, r bucketRequest) (*bucket, error) {
-	b, err := o.findBucket(ctx, r)
-	if err != nil {
-		return nil, o.end(err)
-	}
-	if r.before != nil {
-		if err := r.before(ctx, b); err != nil {
+	for {
+		b, err := o.findBucket(ctx, r)
+		if err == nil && r.before != nil {
+			err = r.before(ctx, b)
+		}
+		if err == nil {
+			err = o.tryAll(ctx, r, b)
+		}
+		switch {
+		case err == nil:
+			return b, nil
+		case errors.Is(err, errOtherLife) && !o.open && ctx.Err() == nil:
+			continue
+		default:
 			return b, o.end(err)
 		}
 	}
+}
+
+// tryAll makes attempts on one bucket. The error is what ended them; that of the
+// last attempt, if it was rejected.
+func (o *operation) tryAll(ctx context.Context, r bucketRequest, b *bucket) error {
 	for {
-		if o.c.cache.buckets[b.id] != b {
-			return b, o.end(errOtherLife)
-		}
 		node, err := o.awaitLeader(ctx, r.path, b)
 		if err != nil {
-			return b, o.end(err)
+			return err
 		}
 		leader, epoch := b.meta.Leader, b.meta.LeaderEpoch
 		reply, result := o.call(ctx, node, r.message(b, epoch), b)
@@ -68,25 +80,25 @@ func (o *operation) onBucket(ctx context.Context, r bucketRequest) (*bucket, err
 			var ok bool
 			if code, ok = r.code(b, reply); !ok {
 				o.open = true
-				return b, o.end(fmt.Errorf("%s answered %s", node, reply.API()))
+				return unexpected(node, reply)
 			}
 			result = o.answered(node, code)
 		}
 		switch result {
 		case succeeded:
 			b.refusals, b.suspectUntil = 0, 0
-			return b, nil
+			return nil
 		case rejected:
-			return b, o.end(nil)
+			return o.last
 		}
 		if ctx.Err() != nil {
-			return b, o.end(ctx.Err())
+			return ctx.Err()
 		}
 		if code.Refusal() || code == protocol.CodeFencedLeaderEpoch {
 			b.refuse(o.c.h.Now(), leader, epoch, o.c.times.Suspect)
 		}
 		if err := o.beforeRetry(ctx, r.path, code, result); err != nil {
-			return b, o.end(err)
+			return err
 		}
 	}
 }

@@ -339,7 +339,7 @@ func TestUnreachableServersAreDefinite(t *testing.T) {
 	})
 }
 
-func TestTableOfANewLifeIsNotWrittenByAnOldOperation(t *testing.T) {
+func TestTableOfANewLife(t *testing.T) {
 	run(t, nil, func(ctx context.Context, s *script, c *Client) {
 		s.answer("tablet-0", protocol.CodeUnknownTableOrBucket)
 		s.within(ctx, 3*time.Second, func(ctx context.Context) {
@@ -350,12 +350,24 @@ func TestTableOfANewLifeIsNotWrittenByAnOldOperation(t *testing.T) {
 			s.meta.Tables = []protocol.TableInfo{next}
 			s.meta.Buckets = []protocol.BucketMetadata{{Bucket: "orders#8/0", Leader: 1, LeaderEpoch: 0}}
 			_, err := c.Put(ctx, "orders", "k1", nil)
-			assert.ErrorIs(t, err, errOtherLife)
-			assert.True(t, cluster.IsDefinite(err))
-			_, err = c.Put(ctx, "orders", "k1", nil)
-			assert.NoError(t, err, "the next operation is for the new table")
+			assert.NoError(t, err, "nothing can have happened in the old table")
 		})
 		assert.Equal(t, cluster.BucketID("orders#8/0"), s.puts()[len(s.puts())-1].Bucket)
+	})
+	run(t, nil, func(ctx context.Context, s *script, c *Client) {
+		s.answer("tablet-0", protocol.CodeRequestTimedOut)
+		s.within(ctx, 3*time.Second, func(ctx context.Context) {
+			var a cluster.Attempts
+			require.NoError(t, c.refresh(ctx, "orders", &a))
+			next := ordersInfo
+			next.ID = 8
+			s.meta.Tables = []protocol.TableInfo{next}
+			s.meta.Buckets = []protocol.BucketMetadata{{Bucket: "orders#8/0", Leader: 1, LeaderEpoch: 0}}
+			_, err := c.Put(ctx, "orders", "k1", nil)
+			assert.ErrorContains(t, err, "dropped and created again")
+			assert.False(t, cluster.IsDefinite(err))
+		})
+		assert.Len(t, s.puts(), 1, "never sent to the new table")
 	})
 }
 

@@ -58,6 +58,10 @@ func (o *operation) write(
 	_, err = o.onBucket(ctx, bucketRequest{
 		path: path, number: number, message: message,
 		before: func(ctx context.Context, b *bucket) error {
+			if held != nil {
+				o.c.endWrite(held, false)
+				held = nil
+			}
 			if err := o.c.beginWrite(ctx, o, b); err != nil {
 				return err
 			}
