@@ -23,7 +23,7 @@ Exit codes: 0 valid, 1 invalid, 2 unknown, 254 usage, 255 the harness failed.`,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(newTest(stdout, stderr), newExplore(stdout, stderr), newReplay(stdout, stderr), newCheck(stdout), newReport(stdout), newList(stdout))
+	root.AddCommand(newTest(stdout, stderr), newExplore(stdout, stderr), newReplay(stdout, stderr), newShrink(stdout, stderr), newCheck(stdout), newReport(stdout), newList(stdout))
 	return root
 }
 

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ type Outcome struct {
 	checker.Result
 	Dir   string // of the run, or empty
 	input report.Input
+	plan  harness.Plan
 }
 
 // WriteText prints the outcome for people.
@@ -78,11 +80,15 @@ func judge(r run) (Outcome, error) {
 	if r.failure != nil {
 		result = checker.Compose(append(result.Verdicts, harnessFailure(r.failure)))
 	}
-	out := Outcome{Result: result, Dir: r.dir, input: r.input(result)}
+	out := Outcome{Result: result, Dir: r.dir, input: r.input(result), plan: r.plan}
 	if r.dir == "" {
 		return out, nil
 	}
-	return out, out.write()
+	if err := out.write(); err != nil {
+		// A full disk fails the run and then its report: the first cause is told.
+		return out, cmp.Or(r.failure, err)
+	}
+	return out, nil
 }
 
 // checkersOf are the workload's checkers and the standing ones.

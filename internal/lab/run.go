@@ -93,7 +93,7 @@ type bench struct {
 // so that a ZooKeeper that does not start leaves no empty run behind.
 func (b *bench) open(ctx context.Context) error {
 	if b.World != WorldSim {
-		server, err := b.provider.Start(ctx, zookeeper.Config{})
+		server, err := b.provider.Start(ctx, zookeeper.Config{Keep: b.Keep})
 		if err != nil {
 			return fmt.Errorf("start zookeeper: %w", err)
 		}
@@ -117,6 +117,9 @@ func (b *bench) open(ctx context.Context) error {
 	b.plan = harness.Plan{
 		Name: b.Workload, World: b.World, Preset: b.Preset, Bugs: b.bugs, Command: b.Command(),
 		Started: now.UTC().Format(time.RFC3339), Versions: map[string]string{"go": runtime.Version()},
+	}
+	if b.entries != nil && b.dir != "" {
+		b.plan.Command = "go run ./cmd/jepsen replay " + b.dir
 	}
 	b.makeWorld()
 	b.ui.Limit(b.Options.TimeLimit)
