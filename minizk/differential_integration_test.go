@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	diffSteps = flag.Int("minizk.steps", 100_000, "operations of the differential test, over all its programs")
+	diffSteps = flag.Int("minizk.steps", 20_000, "operations of the differential test, over all its programs; a night does 100000 and more")
 	diffSeed  = flag.Uint64("minizk.seed", 1, "first seed of the differential test")
 )
 
