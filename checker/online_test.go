@@ -98,8 +98,8 @@ func FuzzOnline(f *testing.F) {
 
 // Long histories exercise eviction, which two dozen events hardly do.
 func TestOnlineOnLongHistories(t *testing.T) {
-	for seed := range uint64(max(12/slower, 3)) {
-		r := recipe{N: 20_000, Clients: 3 + int(seed)*4, Keys: 1, Read: 0.5, Write: 0.5, Late: 3, Seed: seed}
+	for seed := range max(12/slower, 3) {
+		r := recipe{N: 20_000, Clients: 3 + seed*4, Keys: 1, Read: 0.5, Write: 0.5, Late: 3, Seed: uint64(seed)}
 		if seed%3 == 2 {
 			r.Crash = 0.01
 		}

@@ -49,8 +49,8 @@ func TestTheWatchAgreesWithTheCorpus(t *testing.T) {
 // when the stored prefix becomes invalid.
 func TestTheWatchAlarmsAtTheLineThatMakesItInvalid(t *testing.T) {
 	alarms := 0
-	for seed := range uint64(300 / min(slower, 5)) {
-		h := randomRun(t, seed)
+	for seed := range 300 / min(slower, 5) {
+		h := randomRun(t, uint64(seed))
 		line, _ := watchAll(t, h)
 		check := func(n int) Validity {
 			prefix, err := history.New(h.Ops()[:n])
