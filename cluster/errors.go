@@ -26,3 +26,7 @@ func (d definiteError) Unwrap() error { return d.err }
 // ErrUnsupported is what a capability answers when the cluster at hand lacks
 // it after all; it is definite.
 var ErrUnsupported = Definite(errors.New("not supported by this cluster"))
+
+// ErrNoSession says that a node has no ZooKeeper session that could be ended: it
+// has none yet, or another fault was faster.
+var ErrNoSession = errors.New("no live session")

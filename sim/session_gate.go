@@ -15,9 +15,9 @@ import (
 
 // The errors of SessionControl.Expire.
 var (
-	errZKNoSession    = errors.New("node has no zookeeper session")
-	errZKNotConnected = errors.New("node is not connected to zookeeper")
-	errZKGone         = errors.New("take session over: it has expired already")
+	errZKNoSession    = fmt.Errorf("node has no zookeeper session: %w", cluster.ErrNoSession)
+	errZKNotConnected = fmt.Errorf("node is not connected to zookeeper: %w", cluster.ErrNoSession)
+	errZKGone         = fmt.Errorf("take session over: it has expired already: %w", cluster.ErrNoSession)
 	errZKBroke        = errors.New("connection broke before the session was closed")
 	errZKDown         = errors.New("zookeeper is down")
 )

@@ -26,6 +26,7 @@ type Outcome struct {
 	Dir   string // of the run, or empty
 	input report.Input
 	plan  harness.Plan
+	trace uint64 // of a simulated run; see sim.World.TraceHash
 }
 
 // WriteText prints the outcome for people.

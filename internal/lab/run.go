@@ -73,7 +73,11 @@ func Run(ctx context.Context, c Config, ui UI) (Outcome, error) {
 		}
 		return Outcome{}, runErr
 	}
-	return judge(run{dir: b.dir, plan: b.plan, history: h, failure: runErr})
+	outcome, err := judge(run{dir: b.dir, plan: b.plan, history: h, failure: runErr})
+	if simulated, ok := b.world.(*sim.World); ok {
+		outcome.trace = simulated.TraceHash()
+	}
+	return outcome, err
 }
 
 // bench is a test with everything that it needs, from open to close.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/fencepost-dev/fencepost/cluster"
 	"github.com/fencepost-dev/fencepost/cluster/host"
 	"github.com/fencepost-dev/fencepost/cluster/host/kernel"
 	"github.com/fencepost-dev/fencepost/history"
@@ -15,8 +16,8 @@ import (
 
 // The errors of SessionControl.Expire.
 var (
-	errNoSession    = errors.New("node has no zookeeper session")
-	errNotConnected = errors.New("node is not connected to zookeeper")
+	errNoSession    = fmt.Errorf("node has no zookeeper session: %w", cluster.ErrNoSession)
+	errNotConnected = fmt.Errorf("node is not connected to zookeeper: %w", cluster.ErrNoSession)
 )
 
 // expireTimeout bounds one expiry: a take-over needs two round trips.
@@ -131,7 +132,7 @@ func closeForeign(ctx context.Context, server string, id int64, password []byte,
 		return 0, fmt.Errorf("take session over: %w", err)
 	}
 	if h.SessionID != id {
-		return 0, errors.New("take session over: it has expired already")
+		return 0, fmt.Errorf("take session over: it has expired already: %w", cluster.ErrNoSession)
 	}
 	if _, err := conn.Write(closeSessionFrame(1)); err != nil {
 		return 0, fmt.Errorf("close session: %w", err)
