@@ -91,10 +91,18 @@ func shape(text string) string {
 				words[last] = "#" + tail
 			}
 		default:
-			words = append(words, strings.TrimSuffix(bare, "s")+tail)
+			words = append(words, singular(word, bare, tail))
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// singular drops the s of a plural: of a plain word, not of "loss".
+func singular(word, bare, tail string) string {
+	if bare+tail != word || strings.HasSuffix(bare, "ss") || !strings.HasSuffix(bare, "s") {
+		return word
+	}
+	return strings.TrimSuffix(bare, "s") + tail
 }
 
 func isUnit(word string) bool { return word == "s" || word == "ms" || word == "µs" || word == "ns" }
