@@ -9,8 +9,10 @@ type CoordinatorPolicy struct {
 	// BumpEpoch takes a new coordinator epoch by compare-and-set on election.
 	// Dropped by epoch-always-zero: the claimed epoch is 0 for ever.
 	BumpEpoch bool `json:"bump_epoch"`
-	// GuardWrites puts a check of the epoch node's version into every write.
-	// Dropped by unguarded-zk-writes.
+	// GuardWrites ties every write to its term: by a check of the epoch node's
+	// version in the same transaction, and by the term's own session. Dropped by
+	// unguarded-zk-writes: then what was decided is written by whatever session the
+	// process has by then, as with a client library that opens a new one by itself.
 	GuardWrites bool `json:"guard_writes"`
 	// StandbyRefuses has a coordinator that is not in office answer "not the
 	// leader". Dropped by standby-serves.
@@ -24,8 +26,10 @@ type CoordinatorPolicy struct {
 	// ResendNotify sends a notification again until it is answered. Dropped by
 	// ack-lost-pending-forever.
 	ResendNotify bool `json:"resend_notify"`
-	// CompareAndSetLAI writes leader_isr with its expected version (rule S9).
-	// Dropped by s9-no-compare-and-set.
+	// CompareAndSetLAI writes leader_isr with its expected version, compares a
+	// proposal with the bucket when it is written, and reads back what became of a
+	// lost answer (rule S9). Dropped by s9-no-compare-and-set: then it is compared
+	// when it arrives, written blindly, and taken for written whatever happened.
 	CompareAndSetLAI bool `json:"compare_and_set_lai"`
 	// ReelectRestarted elects a restarted leader again, at a higher leader epoch,
 	// even on the same server (rule S1). Dropped by restarted-leader-kept.
