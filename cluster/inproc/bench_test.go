@@ -30,6 +30,7 @@ func BenchmarkPut(b *testing.B) { benchmarkCluster(b, 0) }
 func BenchmarkHalfReads(b *testing.B) { benchmarkCluster(b, 2) }
 
 func benchmarkCluster(b *testing.B, readEvery int) {
+	b.Helper()
 	spec := os.Getenv("FENCEPOST_ZOOKEEPER")
 	if spec == "" {
 		spec = "embedded"

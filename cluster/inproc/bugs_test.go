@@ -38,8 +38,7 @@ func TestEachDecisionHasABug(t *testing.T) {
 	}
 	var walk func(path string, typ reflect.Type)
 	walk = func(path string, typ reflect.Type) {
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			name := strings.TrimPrefix(path+"."+f.Name, ".")
 			if f.Type.Kind() == reflect.Struct {
 				walk(name, f.Type)
@@ -73,7 +72,7 @@ func TestPlan(t *testing.T) {
 	})
 	t.Run("unknown name", func(t *testing.T) {
 		_, err := Plan([]string{"client-no-backof"})
-		assert.ErrorContains(t, err, `unknown bug "client-no-backof"; near: client-no-backoff`)
+		require.ErrorContains(t, err, `unknown bug "client-no-backof"; near: client-no-backoff`)
 		_, err = Plan([]string{"unguarded"})
 		assert.ErrorContains(t, err, "unguarded-zk-writes")
 	})
@@ -81,7 +80,7 @@ func TestPlan(t *testing.T) {
 		twin := clientNoBackoff()
 		twin.Name = "twin"
 		_, err := plan(append(Bugs(), twin), []string{"client-no-backoff", "twin"})
-		assert.ErrorContains(t, err, "bugs client-no-backoff and twin: both replace Client.BackOff")
+		require.ErrorContains(t, err, "bugs client-no-backoff and twin: both replace Client.BackOff")
 		_, err = Plan([]string{"client-no-backoff", "client-no-backoff"})
 		assert.NoError(t, err, "the same bug twice is planted once")
 	})

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,8 +155,8 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	const grace = 3 * time.Second
 	c.obs.close(ctx)
 	var errs []error
-	for i := len(c.infos) - 1; i >= 0; i-- { // tablets before the coordinators that they report to
-		n := c.nodes[c.infos[i].ID]
+	for _, info := range slices.Backward(c.infos) { // tablets before the coordinators that they report to
+		n := c.nodes[info.ID]
 		if !n.Up() {
 			continue
 		}

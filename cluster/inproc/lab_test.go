@@ -94,8 +94,8 @@ type lab struct {
 }
 
 // perform runs an experiment; an error is one of the run, not of the system.
-func perform(t testing.TB, e experiment) (*lab, error) {
-	t.Helper()
+func perform(tb testing.TB, e experiment) (*lab, error) {
+	tb.Helper()
 	e = e.withDefaults()
 	l := &lab{experiment: e, r: kernel.Stream(e.seed, "lab/load"), f: kernel.Stream(e.seed, "lab/faults")}
 	cfg := sim.Config{Seed: e.seed, Latency: e.latency, Jitter: e.jitter, Observe: l.observe}
@@ -104,7 +104,7 @@ func perform(t testing.TB, e experiment) (*lab, error) {
 	}
 	l.w = sim.NewWorld(cfg)
 	defer l.w.Close()
-	err := l.w.Run(t.Context(), func(ctx context.Context, c host.Control) error {
+	err := l.w.Run(tb.Context(), func(ctx context.Context, c host.Control) error {
 		l.c, l.ended = c, c.NewCond()
 		return l.run(ctx)
 	})

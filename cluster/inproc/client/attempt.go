@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fencepost-dev/fencepost/cluster"
@@ -35,18 +36,19 @@ const (
 
 // classify turns a code into the outcome of its attempt.
 func classify(code protocol.Code) outcome {
-	switch code {
-	case protocol.CodeNone:
+	switch {
+	case code == protocol.CodeNone:
 		return succeeded
-	case protocol.CodeNotLeaderOrFollower, protocol.CodeUnknownTableOrBucket, protocol.CodeLeaderNotAvailable,
+	case code.Refusal() || slices.Contains([]protocol.Code{
 		protocol.CodeFencedLeaderEpoch, protocol.CodeNotEnoughReplicas, protocol.CodeNotCoordinatorLeader,
-		protocol.CodeNotAttempted, protocol.CodeInvalidCoordinator:
+		protocol.CodeNotAttempted, protocol.CodeInvalidCoordinator,
+	}, code):
 		return refused
-	}
-	if cluster.IsDefinite(code.Err()) {
+	case cluster.IsDefinite(code.Err()):
 		return rejected
+	default:
+		return unknown
 	}
-	return unknown
 }
 
 // operation is one operation in all its attempts.
@@ -96,8 +98,7 @@ func (u unknownError) Error() string { return u.text }
 func (u unknownError) Unwrap() error { return u.code }
 
 func codeOf(err error) error {
-	var code protocol.CodeError
-	if errors.As(err, &code) {
+	if code, ok := errors.AsType[protocol.CodeError](err); ok {
 		return code
 	}
 	return nil

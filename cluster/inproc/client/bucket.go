@@ -45,7 +45,7 @@ func keyBucket(key string) func(t *table) int {
 // onBucket drives an operation until it succeeds, is rejected, or ctx ends. A
 // table that was dropped and created again meanwhile is another table: the
 // operation moves on to it only if nothing of it can have happened in the old one.
-func (o *operation) onBucket(ctx context.Context, r bucketRequest) (*bucket, error) {
+func (o *operation) onBucket(ctx context.Context, r bucketRequest) error {
 	for {
 		b, err := o.findBucket(ctx, r)
 		if err == nil && r.before != nil {
@@ -56,11 +56,11 @@ func (o *operation) onBucket(ctx context.Context, r bucketRequest) (*bucket, err
 		}
 		switch {
 		case err == nil:
-			return b, nil
+			return nil
 		case errors.Is(err, errOtherLife) && !o.open && ctx.Err() == nil:
 			continue
 		default:
-			return b, o.end(err)
+			return o.end(err)
 		}
 	}
 }
@@ -84,14 +84,13 @@ func (o *operation) tryAll(ctx context.Context, r bucketRequest, b *bucket) erro
 			}
 			result = o.answered(node, code)
 		}
-		switch result {
-		case succeeded:
+		switch {
+		case result == succeeded:
 			b.refusals, b.suspectUntil = 0, 0
 			return nil
-		case rejected:
+		case result == rejected:
 			return o.last
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return ctx.Err()
 		}
 		if code.Refusal() || code == protocol.CodeFencedLeaderEpoch {
@@ -170,7 +169,7 @@ func (o *operation) awaitLeader(ctx context.Context, path string, b *bucket) (cl
 			return "", errOtherLife
 		}
 		node, ok := o.c.cache.leader(b)
-		if ok && !(o.c.policy.BackOff && b.suspected(o.c.h.Now())) {
+		if ok && (!o.c.policy.BackOff || !b.suspected(o.c.h.Now())) {
 			return node, nil
 		}
 		if !ok {

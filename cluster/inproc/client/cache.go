@@ -55,17 +55,14 @@ func newCache(compare bool, tablets []cluster.NodeInfo) *cache {
 	return c
 }
 
-// splitPath takes "name[partition]" apart; partition is "" for a plain name.
-func splitPath(path string) (name, partition string) {
+// tableOf is the table's name in a path.
+func tableOf(path string) string {
 	body, ok := strings.CutSuffix(path, "]")
-	if !ok {
-		return path, ""
+	name, _, found := strings.Cut(body, "[")
+	if !ok || !found {
+		return path
 	}
-	name, partition, ok = strings.Cut(body, "[")
-	if !ok {
-		return path, ""
-	}
-	return name, partition
+	return name
 }
 
 func joinPath(name, partition string) string {

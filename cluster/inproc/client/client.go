@@ -78,7 +78,7 @@ type Client struct {
 	process int
 	policy  protocol.ClientPolicy
 	times   Times
-	ctx     context.Context // ends with Close
+	ctx     context.Context //nolint:containedctx // ends with Close, for tasks that outlive an operation
 	cancel  context.CancelFunc
 	cache   *cache
 	prefer  cluster.NodeID

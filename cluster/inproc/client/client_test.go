@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -364,7 +365,7 @@ func TestTableOfANewLife(t *testing.T) {
 			s.meta.Tables = []protocol.TableInfo{next}
 			s.meta.Buckets = []protocol.BucketMetadata{{Bucket: "orders#8/0", Leader: 1, LeaderEpoch: 0}}
 			_, err := c.Put(ctx, "orders", "k1", nil)
-			assert.ErrorContains(t, err, "dropped and created again")
+			require.ErrorContains(t, err, "dropped and created again")
 			assert.False(t, cluster.IsDefinite(err))
 		})
 		assert.Len(t, s.puts(), 1, "never sent to the new table")
@@ -416,7 +417,7 @@ func TestBatchesAppend(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, int64(4), base)
 		_, _, err = c.Append(ctx, "orders", 5, nil)
-		assert.ErrorIs(t, err, errNoBucket)
+		require.ErrorIs(t, err, errNoBucket)
 		assert.True(t, cluster.IsDefinite(err))
 	})
 }
@@ -453,19 +454,19 @@ func TestDDLThatMayHaveHappenedIsUnknown(t *testing.T) {
 
 func TestTasksShareOneRequestForMetadata(t *testing.T) {
 	run(t, nil, func(ctx context.Context, s *script, c *Client) {
-		done := 0
+		var errs []error
 		cond := s.c.NewCond()
 		for range 8 {
 			s.c.Go(ctx, "reader", func(ctx context.Context) {
 				_, _, err := c.Get(ctx, "orders", "k1")
-				assert.NoError(t, err)
-				done++
+				errs = append(errs, err)
 				cond.Broadcast()
 			})
 		}
-		for done < 8 {
+		for len(errs) < 8 {
 			require.NoError(t, cond.Wait(ctx))
 		}
+		require.NoError(t, errors.Join(errs...))
 		assert.Equal(t, 1, s.asked)
 	})
 }

@@ -30,7 +30,7 @@ func (c *Client) Get(ctx context.Context, table, key string) ([]byte, cluster.At
 	o := &operation{c: c, what: "get", path: table, key: key, api: apiLookup, limit: c.times.Attempt}
 	m := &protocol.Lookup{Client: c.name, Process: c.process, TimeoutMillis: c.serverTimeout(), Keys: []string{key}}
 	var value []byte
-	_, err := o.onBucket(ctx, bucketRequest{
+	err := o.onBucket(ctx, bucketRequest{
 		path: table, number: keyBucket(key),
 		message: func(b *bucket, epoch int) host.Message {
 			m.Bucket, m.LeaderEpoch = b.id, epoch
@@ -55,7 +55,7 @@ func (o *operation) write(
 	ctx context.Context, path string, number func(*table) int, message func(b *bucket, epoch int) host.Message,
 ) (base int64, err error) {
 	var held *bucket
-	_, err = o.onBucket(ctx, bucketRequest{
+	err = o.onBucket(ctx, bucketRequest{
 		path: path, number: number, message: message,
 		before: func(ctx context.Context, b *bucket) error {
 			if held != nil {

@@ -82,7 +82,7 @@ func (c *Client) Fetch(
 // fetch makes one fetch in all its attempts; code 19 is an answer.
 func (o *operation) fetch(ctx context.Context, path string, n int, offset int64, limit int) (f protocol.FetchedBucket, err error) {
 	c := o.c
-	_, err = o.onBucket(ctx, bucketRequest{
+	err = o.onBucket(ctx, bucketRequest{
 		path: path, number: numbered(n),
 		message: func(b *bucket, epoch int) host.Message {
 			return &protocol.FetchLog{

@@ -17,7 +17,7 @@ const metadataTries = 3
 // the same at the same time share one request. An error says that nobody
 // answered; an answer without the table is none.
 func (c *Client) refresh(ctx context.Context, path string, a *cluster.Attempts) error {
-	name, _ := splitPath(path)
+	name := tableOf(path)
 	if c.refreshing[name] {
 		for c.refreshing[name] {
 			if err := c.changed.Wait(ctx); err != nil {
@@ -115,7 +115,7 @@ func (c *Client) serverOf(node cluster.NodeID) int {
 // refreshByAge renews metadata that has grown old, without making the
 // operation wait.
 func (c *Client) refreshByAge(path string, t *table, a *cluster.Attempts) {
-	name, _ := splitPath(path)
+	name := tableOf(path)
 	if c.h.Now()-t.asked < c.times.MetadataAge || c.refreshing[name] || c.ctx.Err() != nil {
 		return
 	}
