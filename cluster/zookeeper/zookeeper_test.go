@@ -132,7 +132,7 @@ func TestExternalSaysWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotReady)
 	require.ErrorContains(t, err, address)
 	require.NoError(t, l.Close())
-	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err = External{Addresses: []string{address}}.Start(ctx, Config{})
 	require.ErrorIs(t, err, ErrNotReady)
