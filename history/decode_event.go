@@ -13,6 +13,9 @@ func Decode[T Event](op Op) (T, error) {
 	if op.Process != Observer || op.F != event.Kind() {
 		return event, lineErrorf(op.Index+1, ErrEvent, "process %d, %q: not an event of kind %q", op.Process, op.F, event.Kind())
 	}
+	if hw, is := any(&event).(*HW); is && plainHW(op.Value, hw) {
+		return event, nil
+	}
 	if err := json.Unmarshal(op.Value, &event); err != nil {
 		return event, lineErrorf(op.Index+1, ErrEvent, "%s: %v", op.F, err)
 	}
@@ -45,6 +48,9 @@ func Events[T Event](h History) ([]Record[T], error) {
 
 // NewEvent makes the line of an event; the recorder sets Index and Time.
 func NewEvent(node string, event Event) (Op, error) {
+	if hw, is := event.(HW); is {
+		return Op{Process: Observer, Type: Info, F: KindHW, Value: appendHW(make([]byte, 0, 160), hw), Node: node}, nil
+	}
 	value, err := json.Marshal(event)
 	if err != nil {
 		return Op{}, lineErrorf(1, ErrEvent, "%s: %v", event.Kind(), err)
