@@ -34,6 +34,7 @@ type experiment struct {
 	recovery        time.Duration
 	session         time.Duration
 	timeout         time.Duration // of an operation
+	gap             time.Duration // the longest time without a success; 0 for any
 	faults          func(ctx context.Context, l *lab)
 	world           func(*sim.Config)
 }
@@ -333,8 +334,25 @@ func (l *lab) judge(ctx context.Context) []string {
 		}
 		l.verdicts = append(l.verdicts, v)
 	}
+	wrong = append(wrong, l.gaps()...)
 	for _, p := range l.unconverged {
 		wrong = append(wrong, "converged: "+p.Name+": "+p.Reason)
+	}
+	return wrong
+}
+
+// gaps lists the times of the load without a success that were too long.
+func (l *lab) gaps() []string {
+	var wrong []string
+	last := l.start
+	for _, op := range l.ops {
+		if l.gap == 0 || !op.Client() || op.Type != history.Ok || op.Time < l.start || op.Time > l.start+l.length {
+			continue
+		}
+		if op.Time-last > l.gap {
+			wrong = append(wrong, fmt.Sprintf("availability: nothing succeeded from %v to %v", last, op.Time))
+		}
+		last = op.Time
 	}
 	return wrong
 }

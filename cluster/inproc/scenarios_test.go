@@ -252,13 +252,19 @@ func scenarios() []planted {
 	storm := func(f func(ctx context.Context, l *lab)) func(*experiment) {
 		return func(e *experiment) {
 			near(f)(e)
-			e.recovery, e.buckets = 3*time.Second, 12
+			e.recovery, e.buckets, e.length, e.clients = 3*time.Second, 12, 15*time.Second, 4
 		}
 	}
 	many := func(setup func(*experiment)) func(*experiment) {
 		return func(e *experiment) {
 			setup(e)
 			e.buckets = 12
+		}
+	}
+	steady := func(setup func(*experiment)) func(*experiment) {
+		return func(e *experiment) {
+			setup(e)
+			e.gap = time.Second
 		}
 	}
 	short := func(setup func(*experiment)) func(*experiment) {
@@ -288,7 +294,7 @@ func scenarios() []planted {
 		{"unfenced-rpc", 1, nil, []string{"fencing"}, near(again(oldCoordinator))},
 		{"unguarded-zk-writes", 1, nil, []string{"fencing"}, near(again(oldCoordinator))},
 		{"ack-lost-pending-forever", 8, nil, []string{"converged"}, many(near(beside(restarts, rule(lost(0.95, replies(notify))))))},
-		{"failover-withholds-serving-leaders", 0, nil, []string{"invariants", "availability"}, near(again(func(ctx context.Context, l *lab) {
+		{"failover-withholds-serving-leaders", 1, []string{"client-old-metadata"}, []string{"availability"}, steady(near(beside(again(func(ctx context.Context, l *lab) {
 			id, err := l.cl.Coordinator(ctx)
 			if err != nil || id == "" || l.cl.Kill(ctx, id) != nil {
 				return
@@ -296,7 +302,7 @@ func scenarios() []planted {
 			l.rest(ctx, time.Second, 3*time.Second)
 			l.revive(ctx, id)
 			l.rest(ctx, time.Second, 4*time.Second)
-		}))},
+		}), rule(slow(replies(notify), 5*time.Second)))))},
 		{"late-none-beats-leader", 8, nil, []string{"converged", "invariants"}, many(near(beside(restarts,
 			rule(slow(host.Match{APIs: []string{update}}, 3*time.Second)))))},
 		{"bounce-unseen", 1, nil, []string{"converged"}, near(again(func(ctx context.Context, l *lab) {
@@ -310,8 +316,8 @@ func scenarios() []planted {
 			l.revive(ctx, tablet)
 			l.rest(ctx, time.Second, 3*time.Second)
 		}))},
-		{"restarted-leader-kept", 0, nil, []string{"converged"}, near(again(bounceLeader))},
-		{"standby-serves", 0, nil, []string{"fencing"}, near(again(askOldCoordinator))},
+		{"restarted-leader-kept", 1, nil, []string{"converged"}, near(again(bounceLeader))},
+		{"standby-serves", 1, nil, []string{"fencing"}, near(again(askOldCoordinator))},
 		{"s1-epoch-in-memory", 0, nil, linearizable, far(beside(moves, rule(slow(host.Match{APIs: []string{notify}}, 5*time.Second))))},
 		{"s1-restarted-leader-leads-on", 0, []string{"restarted-leader-kept"}, linearizable, far(beside(again(losePower), restarts))},
 		{"s2-unsynced-counts", 3, nil, linearizable, near(again(losePower))},
@@ -330,6 +336,6 @@ func scenarios() []planted {
 		{"s9-no-compare-and-set", 0, nil, linearizable, near(again(lostISRWrite))},
 		{"s10-duplicate-at-once", 3, nil, linearizable, far(beside(again(isolate), restarts, rule(lost(0.4, replies(put)))))},
 		{"s10-dedupe-survives-truncation", 0, nil, linearizable, far(beside(moves, rule(lost(0.4, replies(put)))))},
-		{"not-leader-after-append", 0, nil, linearizable, short(far(beside(again(expireSessions), holes)))},
+		{"not-leader-after-append", 3, nil, linearizable, short(far(beside(again(expireSessions), holes)))},
 	}
 }
