@@ -19,8 +19,11 @@ func appendHW(out []byte, e HW) []byte {
 		name  string
 		value int64
 	}{
-		{`,"server":`, int64(e.Server)}, {`,"incarnation":`, e.Incarnation}, {`,"leader_epoch":`, int64(e.LeaderEpoch)},
-		{`,"from":`, e.From}, {`,"to":`, e.To},
+		{`,"server":`, int64(e.Server)},
+		{`,"incarnation":`, e.Incarnation},
+		{`,"leader_epoch":`, int64(e.LeaderEpoch)},
+		{`,"from":`, e.From},
+		{`,"to":`, e.To},
 	} {
 		out = append(out, field.name...)
 		out = strconv.AppendInt(out, field.value, 10)
