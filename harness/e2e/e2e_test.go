@@ -33,6 +33,9 @@ func config(seed uint64) lab.Config {
 	c := lab.DefaultConfig()
 	c.World = *worldFlag
 	c.Options.Seed, c.Options.Rate = seed, 400
+	if underRace {
+		c.Options.Rate = 150
+	}
 	return c
 }
 
@@ -68,7 +71,11 @@ func explain(o lab.Outcome) string {
 
 func TestSoundSurvivesEveryFault(t *testing.T) {
 	begun := time.Now()
-	for i := 0; i < *seedsFlag || time.Since(begun) < *forFlag; i++ {
+	seeds := *seedsFlag
+	if underRace {
+		seeds = 1
+	}
+	for i := 0; i < seeds || time.Since(begun) < *forFlag; i++ {
 		seed := *seedFlag + uint64(i)
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			outcome := perform(t, config(seed))
@@ -78,6 +85,9 @@ func TestSoundSurvivesEveryFault(t *testing.T) {
 }
 
 func TestEqualSeedsGiveEqualHistories(t *testing.T) {
+	if underRace {
+		t.Skip("two runs are equal or not whatever watches them; without -race they take a second")
+	}
 	c := config(*seedFlag)
 	c.World = lab.WorldSim
 	read := func() []byte {
@@ -100,6 +110,9 @@ func TestEachFaultAloneHasItsEffect(t *testing.T) {
 }
 
 func TestAnInterruptedRunIsJudged(t *testing.T) {
+	if underRace {
+		t.Skip("the run fills two seconds of wall time with as much history as it can, which is then slow to judge")
+	}
 	c := config(*seedFlag)
 	c.World, c.Options.TimeLimit = lab.WorldSim, 24*time.Hour
 	c.Nemesis, c.Out = []string{"none"}, t.TempDir()
