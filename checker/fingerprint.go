@@ -97,9 +97,9 @@ func shape(text string) string {
 	return strings.Join(words, " ")
 }
 
-// singular drops the s of a plural: of a plain word, not of "loss".
+// singular drops the s of a plural: of a plain word, not of "loss" or "has".
 func singular(word, bare, tail string) string {
-	if bare+tail != word || strings.HasSuffix(bare, "ss") || !strings.HasSuffix(bare, "s") {
+	if bare+tail != word || len(bare) < 4 || strings.HasSuffix(bare, "ss") || !strings.HasSuffix(bare, "s") {
 		return word
 	}
 	return strings.TrimSuffix(bare, "s") + tail

@@ -15,6 +15,7 @@ func TestShapeForgetsWhatDiffersFromRunToRun(t *testing.T) {
 		{"# refused # time from # to #", "registers#1/3 refused 140 times from 3.2 s to 8.0 s", "registers#2/0 refused 1 time from 0.2 s to 9 s"},
 		{"stale read on key # at #", "stale read on key k12 at 4.5 s", "stale read on key k3 at 17.25 s"},
 		{"# error, first # (session-loss): done", "3 errors, first e1 (session-loss): done", "1 error, first e2 (session-loss): done"},
+		{"# has no leader", "b#1/2 has no leader", "b#3/4 has no leader"},
 		{"not served: #", "not served: a#1/1, a#1/2, a#1/3", "not served: a#1/7"},
 	} {
 		require.Equal(t, c.want, shape(c.a))
