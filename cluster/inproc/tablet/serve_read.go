@@ -55,6 +55,7 @@ func (s *server) confirm(ctx context.Context, l *leadership, deadline time.Durat
 	}
 	w := &waiter{mark: l.round, deadline: deadline, cond: s.h.NewCond()}
 	l.reads = append(l.reads, w)
+	l.confirmReads() // nobody can have echoed the token yet, unless bare counters are compared
 	for _, f := range l.readers {
 		f.peer.wake()
 	}
