@@ -318,8 +318,11 @@ func scenarios() []planted {
 		{"s3-revert-refused-isr", 1, nil, linearizable, only(joinUnknown)},
 		{"s4-follower-hw-is-its-end", 3, nil, linearizable, far(moves)},
 		{"s4-min-isr-ignored", 0, nil, linearizable, near(again(starve))},
-		{"s4-ends-of-former-epochs", 0, nil, linearizable, far(beside(moves, rule(slow(replies(fetch), 500*time.Millisecond))))},
-		{"s5-join-at-hw", 0, nil, linearizable, far(beside(moves, nowAndThen(lost(0.7, host.Match{APIs: []string{fetch}, Both: true}))))},
+		{"s4-ends-of-former-epochs", 6, nil, linearizable, func(e *experiment) {
+			only(trustedEnds)(e)
+			e.timeout = 8 * time.Second
+		}},
+		{"s5-join-at-hw", 3, nil, linearizable, only(joinTooEarly)},
 		{"s6-read-before-epoch-start", 3, nil, linearizable, far(beside(again(isolate), rule(slow(host.Match{APIs: []string{fetch}, Both: true}, 4*time.Second))))},
 		{"s7-unconfirmed-reads", 1, nil, linearizable, far(again(isolate))},
 		{"s7-arrival-confirms", 1, nil, linearizable, only(staleEcho)},
@@ -333,7 +336,10 @@ func scenarios() []planted {
 		}},
 		{"s8-truncate-to-hw", 3, nil, linearizable, far(beside(moves, rule(slow(host.Match{APIs: []string{notify}}, 3*time.Second))))},
 		{"s8-unmatched-reply", 0, nil, linearizable, far(beside(moves, rule(slow(replies(fetch), 4*time.Second))))},
-		{"s9-no-compare-and-set", 0, nil, linearizable, near(again(lostISRWrite))},
+		{"s9-no-compare-and-set", 1, nil, linearizable, func(e *experiment) {
+			only(lostShrink)(e)
+			e.minISR = 1
+		}},
 		{"s10-duplicate-at-once", 3, nil, linearizable, far(beside(again(isolate), restarts, rule(lost(0.4, replies(put)))))},
 		{"s10-dedupe-survives-truncation", 1, nil, linearizable, func(e *experiment) {
 			only(forgottenBatch)(e)
