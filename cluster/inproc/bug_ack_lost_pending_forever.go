@@ -11,7 +11,7 @@ func ackLostPendingForever() Bug {
 		Breaks:   "no bucket is pending longer than its restore and two resend intervals",
 		Trigger:  "one NotifyLeaderAndIsr, or the answer to it, is lost",
 		CaughtBy: "converged",
-		Scenario: "dropped NotifyLeaderAndIsr replies under restart",
+		Scenario: "restart of leaders while nearly all answers to NotifyLeaderAndIsr are lost",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.ResendNotify = false },
 	}
 }

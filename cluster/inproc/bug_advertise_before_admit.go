@@ -11,7 +11,7 @@ func advertiseBeforeAdmit() Bug {
 		Breaks:   "metadata names a leader only once that leader has admitted the role",
 		Trigger:  "any election while the new leader's restore takes long",
 		CaughtBy: "storms",
-		Scenario: "restart,slow-recovery with --recovery 10s, together with client-no-backoff",
+		Scenario: "--bug advertise-before-admit,client-no-backoff --nemesis restart,slow-recovery --recovery 10s",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.WithholdPending = false },
 	}
 }

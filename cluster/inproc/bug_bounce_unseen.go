@@ -10,7 +10,7 @@ func bounceUnseen() Bug {
 		Breaks:   "a restarted tablet is told its replicas again",
 		Trigger:  "a tablet restarts inside its session, or while the coordinator is disconnected",
 		CaughtBy: "converged",
-		Scenario: "restart of tablets while the leading coordinator's ZooKeeper is held",
+		Scenario: "restart of tablets while the ZooKeeper of the leading coordinator is held",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.SeeBounce = false },
 	}
 }

@@ -11,7 +11,7 @@ func clearedOnRPCFailure() Bug {
 		Breaks:   "a pending activation ends by that leader's own answer, a newer epoch, or deletion",
 		Trigger:  "the link to a tablet breaks while it restores",
 		CaughtBy: "storms",
-		Scenario: "restart,slow-recovery with lost NotifyLeaderAndIsr replies, together with client-no-backoff",
+		Scenario: "restart,slow-recovery while NotifyLeaderAndIsr is now and then refused on its way, together with client-no-backoff",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.KeepPendingOnRPCFailure = false },
 	}
 }

@@ -10,7 +10,7 @@ func clientNewSequence() Bug {
 		Breaks:   "a write that is tried again is executed at most once",
 		Trigger:  "a reply to a put is lost, another client writes the key, the put is tried again",
 		CaughtBy: "linearizable",
-		Scenario: "lost replies of PutKv on the links of clients",
+		Scenario: "three in ten replies of PutKv are lost",
 		Plant:    func(p *protocol.Policy) { p.Client.SameSequence = false },
 	}
 }

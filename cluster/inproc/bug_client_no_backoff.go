@@ -11,7 +11,7 @@ func clientNoBackoff() Bug {
 		Breaks:   "clients that are refused come back later and later, each at its own time",
 		Trigger:  "a leader that refuses for long: advertised too early, or restarted inside its session",
 		CaughtBy: "storms",
-		Scenario: "restart,slow-recovery with --recovery 10s, together with advertise-before-admit",
+		Scenario: "--bug advertise-before-admit,client-no-backoff --nemesis restart,slow-recovery --recovery 10s",
 		Plant:    func(p *protocol.Policy) { p.Client.BackOff = false },
 	}
 }

@@ -11,7 +11,7 @@ func clientOldMetadata() Bug {
 		Breaks:   "a client's view of who leads never goes back to a lower leader epoch",
 		Trigger:  "a tablet whose metadata lags answers after one whose metadata does not",
 		CaughtBy: "storms",
-		Scenario: "partition of one tablet from the coordinators, with leader movement",
+		Scenario: "restart with a tablet cut from the coordinators, together with client-no-backoff; one seed in six",
 		Plant:    func(p *protocol.Policy) { p.Client.CompareMetadata = false },
 	}
 }

@@ -10,7 +10,7 @@ func epochAlwaysZero() Bug {
 		Breaks:   "a coordinator epoch belongs to one term",
 		Trigger:  "a coordinator is cut from ZooKeeper until another leads, then healed",
 		CaughtBy: "fencing",
-		Scenario: "old-leader",
+		Scenario: "--nemesis old-leader",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.BumpEpoch = false },
 	}
 }

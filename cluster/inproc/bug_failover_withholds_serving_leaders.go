@@ -11,7 +11,7 @@ func failoverWithholdsServingLeaders() Bug {
 		Breaks:   "a leader that serves stays known when the coordinator changes",
 		Trigger:  "the leading coordinator is killed while clients work",
 		CaughtBy: "availability",
-		Scenario: "restart of the leading coordinator, with slow or lost NotifyLeaderAndIsr replies",
+		Scenario: "kill of the leading coordinator with slow answers to NotifyLeaderAndIsr, together with client-old-metadata: sound clients compare leader epochs and do not notice",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.SilentUntilConfirmed = false },
 	}
 }

@@ -9,8 +9,8 @@ func fetcherNoBackoff() Bug {
 		Source:   "Apache Fluss issue 2075",
 		Breaks:   "a follower that is refused waits before it asks again",
 		Trigger:  "a follower is told of a leader that has not admitted the role",
-		CaughtBy: "storms",
-		Scenario: "restart,slow-recovery with --recovery 10s",
+		CaughtBy: "none",
+		Scenario: "not judged: the refusals are between servers, and no client sees them",
 		Plant:    func(p *protocol.Policy) { p.Tablet.FetcherBacksOff = false },
 	}
 }

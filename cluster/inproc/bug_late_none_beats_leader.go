@@ -11,7 +11,7 @@ func lateNoneBeatsLeader() Bug {
 		Breaks:   "in metadata the higher leader epoch wins, and at the same epoch a leader beats none",
 		Trigger:  "an UpdateMetadata overtaken by its successor",
 		CaughtBy: "converged",
-		Scenario: "reordered and delayed UpdateMetadata under restart",
+		Scenario: "restart of leaders with UpdateMetadata delayed by up to 3 s and reordered",
 		Plant:    func(p *protocol.Policy) { p.Tablet.CompareMetadata = false },
 	}
 }

@@ -10,7 +10,7 @@ func notLeaderAfterAppend() Bug {
 		Breaks:   "a write that failed has not happened",
 		Trigger:  "a leader loses its role between append and acknowledgement",
 		CaughtBy: "linearizable",
-		Scenario: "restart and leader movement under load",
+		Scenario: "sessions of leaders expire, operations end after 300 ms, links of 5 to 50 ms",
 		Plant:    func(p *protocol.Policy) { p.Tablet.LostAfterAppendIsUnknown = false },
 	}
 }

@@ -10,7 +10,7 @@ func repeatAcksEarly() Bug {
 		Breaks:   "a tablet answers success only once it serves",
 		Trigger:  "the notification is sent again during a restore",
 		CaughtBy: "storms",
-		Scenario: "restart,slow-recovery with --recovery 10s, together with client-no-backoff",
+		Scenario: "--bug repeat-acks-early,client-no-backoff --nemesis restart,slow-recovery --recovery 10s",
 		Plant:    func(p *protocol.Policy) { p.Tablet.AckWhenServing = false },
 	}
 }

@@ -11,7 +11,7 @@ func restartedLeaderKept() Bug {
 		Breaks:   "a restarted leader is elected again, at a higher leader epoch",
 		Trigger:  "a leader restarts before its session has ended",
 		CaughtBy: "converged",
-		Scenario: "restart of tablets with a long session time-out",
+		Scenario: "a leader restarts, its session expired, while the ZooKeeper of the leading coordinator is held",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.ReelectRestarted = false },
 	}
 }

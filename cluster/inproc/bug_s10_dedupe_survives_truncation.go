@@ -11,7 +11,7 @@ func s10DedupeSurvivesTruncation() Bug {
 		Breaks:   "what is remembered of writers is what the log holds",
 		Trigger:  "a follower truncates, then leads, and a retry of what it dropped arrives",
 		CaughtBy: "linearizable",
-		Scenario: "restart of leaders twice in a row, lost replies of PutKv",
+		Scenario: "directed: a follower drops a batch under one leader, and leads itself when the client tries again",
 		Plant:    func(p *protocol.Policy) { p.Tablet.DedupeFromLog = false },
 	}
 }

@@ -11,7 +11,7 @@ func s10DuplicateAtOnce() Bug {
 		Breaks:   "a duplicate is acknowledged only when the original is replicated",
 		Trigger:  "a put times out, is tried again, and the leader is lost",
 		CaughtBy: "linearizable",
-		Scenario: "lost replies of PutKv, restart of leaders",
+		Scenario: "two in five replies of PutKv are lost while leaders are cut off and restarted",
 		Plant:    func(p *protocol.Policy) { p.Tablet.DuplicateWaits = false },
 	}
 }

@@ -11,7 +11,7 @@ func s1EpochInMemory() Bug {
 		Breaks:   "a replica never accepts a lower leader epoch than it knew, restarts included",
 		Trigger:  "a tablet restarts, and an order of an older epoch arrives late",
 		CaughtBy: "linearizable",
-		Scenario: "restart with delayed NotifyLeaderAndIsr",
+		Scenario: "not reached: a late order names the incarnation that it was meant for, and another refuses it",
 		Plant:    func(p *protocol.Policy) { p.Tablet.SyncLeaderEpoch = false },
 	}
 }

@@ -11,7 +11,7 @@ func s1RestartedLeaderLeadsOn() Bug {
 		Breaks:   "after a restart no server leads at a leader epoch that it knew before",
 		Trigger:  "a leader restarts and is told its old role again",
 		CaughtBy: "linearizable",
-		Scenario: "restart and power loss of leaders, with slow elections",
+		Scenario: "not reached: the coordinator elects a restarted leader again, and tokens name the incarnation",
 		Plant:    func(p *protocol.Policy) { p.Tablet.RefuseOldLeadership = false },
 	}
 }

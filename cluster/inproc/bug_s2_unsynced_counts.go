@@ -10,7 +10,7 @@ func s2UnsyncedCounts() Bug {
 		Breaks:   "what counts as replicated survives a power loss",
 		Trigger:  "two replicas lose power",
 		CaughtBy: "linearizable",
-		Scenario: "restart with power loss of two tablets",
+		Scenario: "power loss of a leader and a follower at once",
 		Plant:    func(p *protocol.Policy) { p.Tablet.CountSyncedOnly = false },
 	}
 }

@@ -11,7 +11,7 @@ func s3RevertRefusedISR() Bug {
 		Breaks:   "an ISR that was ever proposed counts until a higher bucket epoch clears it",
 		Trigger:  "an AdjustIsr is accepted and its answer is lost",
 		CaughtBy: "linearizable",
-		Scenario: "lost AdjustIsr replies with replication factor 4, partitions",
+		Scenario: "directed: a follower joins the ISR, the leader never hears of it, and the follower leads",
 		Plant:    func(p *protocol.Policy) { p.Tablet.MaximalISR = false },
 	}
 }

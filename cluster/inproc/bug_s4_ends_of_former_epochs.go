@@ -11,7 +11,7 @@ func s4EndsOfFormerEpochs() Bug {
 		Breaks:   "only ends reported at this leader epoch move the high watermark",
 		Trigger:  "a server leads again and counts what followers had under another leader",
 		CaughtBy: "linearizable",
-		Scenario: "leader movement with partitions",
+		Scenario: "directed: a batch reaches one follower, which leads, acknowledges the retry, and is lost",
 		Plant:    func(p *protocol.Policy) { p.Tablet.HeardThisEpoch = false },
 	}
 }

@@ -10,8 +10,8 @@ func s4FollowerHWIsItsEnd() Bug {
 		Source:   "PROTOCOL 1, rule S4; Apache Fluss",
 		Breaks:   "a follower's high watermark covers committed records only",
 		Trigger:  "a follower with uncommitted records becomes leader or truncates",
-		CaughtBy: "log",
-		Scenario: "restart of leaders with links of 5 to 50 ms",
+		CaughtBy: "invariants",
+		Scenario: "kill of a leader and of its successor, links of 5 to 50 ms",
 		Plant:    func(p *protocol.Policy) { p.Tablet.FollowerHWFromLeader = false },
 	}
 }

@@ -11,7 +11,7 @@ func s5JoinAtHW() Bug {
 		Breaks:   "a follower that joins the ISR holds all that an earlier leader acknowledged",
 		Trigger:  "a follower joins between the high watermark and the epoch start, then leads",
 		CaughtBy: "linearizable",
-		Scenario: "directed: ten steps, see PROTOCOL 6",
+		Scenario: "directed: a follower joins between high watermark and epoch start, and leads",
 		Plant:    func(p *protocol.Policy) { p.Tablet.JoinAtEpochStart = false },
 	}
 }

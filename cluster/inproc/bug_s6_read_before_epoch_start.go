@@ -11,7 +11,7 @@ func s6ReadBeforeEpochStart() Bug {
 		Breaks:   "a new leader's reads hold all that was acknowledged before it",
 		Trigger:  "a read reaches a leader that was elected a moment ago",
 		CaughtBy: "linearizable",
-		Scenario: "restart of leaders with links of 5 to 50 ms",
+		Scenario: "leaders cut from all servers but not from clients, FetchLog delayed by up to 4 s",
 		Plant:    func(p *protocol.Policy) { p.Tablet.ServeAfterEpochStart = false },
 	}
 }

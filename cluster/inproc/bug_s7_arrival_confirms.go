@@ -10,7 +10,7 @@ func s7ArrivalConfirms() Bug {
 		Breaks:   "a fetch that was sent before the read confirms nothing",
 		Trigger:  "fetches that are seconds on their way across an election",
 		CaughtBy: "linearizable",
-		Scenario: "a tablet's session black-holed, heavy delays of FetchLog",
+		Scenario: "directed: fetches are 5 s on the wire while their leader is replaced",
 		Plant:    func(p *protocol.Policy) { p.Tablet.EchoConfirms = false },
 	}
 }

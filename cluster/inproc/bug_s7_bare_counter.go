@@ -11,7 +11,7 @@ func s7BareCounter() Bug {
 		Breaks:   "an echo confirms reads of the leadership that it was meant for only",
 		Trigger:  "a leader restarts and hears echoes of its former life",
 		CaughtBy: "linearizable",
-		Scenario: "restart of leaders with heavy delays of FetchLog",
+		Scenario: "directed: a leader that has led for a moment, and followers that remember the tokens of the one before",
 		Plant:    func(p *protocol.Policy) { p.Tablet.TokenNamesLeadership = false },
 	}
 }

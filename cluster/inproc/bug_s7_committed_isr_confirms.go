@@ -11,7 +11,7 @@ func s7CommittedISRConfirms() Bug {
 		Breaks:   "a read is confirmed by all that may be in sync, not by those known to be",
 		Trigger:  "an ISR shrinks by a proposal whose answer is lost, with four or more replicas",
 		CaughtBy: "linearizable",
-		Scenario: "replication factor 4 or 5, lost AdjustIsr replies, partitions",
+		Scenario: "directed: a follower joins unknown to its leader, and leads the other half; min-ISR 1",
 		Plant:    func(p *protocol.Policy) { p.Tablet.ReadsNeedMaximalISR = false },
 	}
 }

@@ -10,7 +10,7 @@ func s7UnconfirmedReads() Bug {
 		Breaks:   "a leader that was replaced answers no reads",
 		Trigger:  "a leader is cut off or paused while another is elected, and clients reach both",
 		CaughtBy: "linearizable",
-		Scenario: "a tablet's session black-holed, links of 5 to 50 ms",
+		Scenario: "leaders cut from all servers but not from clients, links of 5 to 50 ms",
 		Plant:    func(p *protocol.Policy) { p.Tablet.ConfirmReads = false },
 	}
 }

@@ -9,8 +9,8 @@ func s8TruncateToHW() Bug {
 		Source:   "PROTOCOL 1, rule S8; Apache Fluss issues 673 and 749",
 		Breaks:   "logs agree below the high watermark",
 		Trigger:  "two quick changes of leader",
-		CaughtBy: "linearizable",
-		Scenario: "restart of leaders twice in a row with delayed fetches",
+		CaughtBy: "invariants",
+		Scenario: "kill of a leader and of its successor with slow NotifyLeaderAndIsr, links of 5 to 50 ms",
 		Plant:    func(p *protocol.Policy) { p.Tablet.TruncateByEpoch = false },
 	}
 }

@@ -11,7 +11,7 @@ func s8UnmatchedReply() Bug {
 		Breaks:   "a fetch reply counts only for the request it answers, at that leader epoch",
 		Trigger:  "a fetch reply of an older leader arrives late",
 		CaughtBy: "linearizable",
-		Scenario: "reordered and delayed FetchLog replies with leader movement",
+		Scenario: "not reached yet: replies delayed beyond the time-out of their requests, with moves of leaders",
 		Plant:    func(p *protocol.Policy) { p.Tablet.MatchReply = false },
 	}
 }

@@ -11,7 +11,7 @@ func servesBeforeRegistration() Bug {
 		Breaks:   "a restarted server refuses no client in the name of its former life",
 		Trigger:  "a leader restarts well within its session time-out, and clients do not back off",
 		CaughtBy: "storms",
-		Scenario: "restart with a long session time-out, together with client-no-backoff",
+		Scenario: "--nemesis restart --bug serves-before-registration,client-no-backoff: counted as lost refusals, which make no storm",
 		Plant:    func(p *protocol.Policy) { p.Tablet.ServeOnceRegistered = false },
 	}
 }

@@ -11,7 +11,7 @@ func staleAckClearsNewer() Bug {
 		Breaks:   "a pending activation ends only by an answer with the same bucket, leader epoch and incarnation",
 		Trigger:  "a delayed answer of an older leader epoch arrives while a newer one is pending",
 		CaughtBy: "storms",
-		Scenario: "delayed NotifyLeaderAndIsr replies under restart,slow-recovery, together with client-no-backoff",
+		Scenario: "sessions of leaders expire while answers to NotifyLeaderAndIsr take up to 4 s, together with client-no-backoff",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.MatchAckKey = false },
 	}
 }

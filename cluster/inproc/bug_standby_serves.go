@@ -10,7 +10,7 @@ func standbyServes() Bug {
 		Breaks:   "only the coordinator in office executes requests",
 		Trigger:  "a client or tablet that asks a standby",
 		CaughtBy: "fencing",
-		Scenario: "stale clients that keep an old coordinator's address, under old-leader",
+		Scenario: "a client keeps the address of a coordinator whose session expired",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.StandbyRefuses = false },
 	}
 }

@@ -10,7 +10,7 @@ func unfencedRPC() Bug {
 		Breaks:   "a tablet that has heard a newer term obeys no older one",
 		Trigger:  "an old leader that still reaches tablets after a newer one has",
 		CaughtBy: "fencing",
-		Scenario: "old-leader",
+		Scenario: "--nemesis old-leader",
 		Plant:    func(p *protocol.Policy) { p.Tablet.CheckCoordinatorEpoch = false },
 	}
 }

@@ -11,7 +11,7 @@ func unguardedZKWrites() Bug {
 		Breaks:   "no write of an old term reaches ZooKeeper after the start of a newer one",
 		Trigger:  "an old leader wakes inside the partition creator's tick, or between decision and write",
 		CaughtBy: "fencing",
-		Scenario: "old-leader",
+		Scenario: "--nemesis old-leader",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.GuardWrites = false },
 	}
 }
