@@ -11,7 +11,7 @@ func s9NoCompareAndSet() Bug {
 		Breaks:   "every change of leader and ISR builds on the one before it",
 		Trigger:  "an election and an AdjustIsr of the same bucket at the same time",
 		CaughtBy: "linearizable",
-		Scenario: "directed: the write of a smaller ISR is lost on its way, then coordinator and leader are; min-ISR 1",
+		Scenario: "the write of a smaller ISR is cut before it reaches ZooKeeper, then coordinator and leader are lost",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.CompareAndSetLAI = false },
 	}
 }

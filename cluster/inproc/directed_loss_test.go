@@ -57,35 +57,6 @@ func (l *lab) joins(ctx context.Context, id cluster.NodeID, d time.Duration) {
 	})
 }
 
-// lostShrink: the coordinator's write of a smaller ISR is lost on its way, and the
-// leader is told that it was accepted (FLUSS-3780). Then both are lost.
-func lostShrink(ctx context.Context, l *lab) {
-	leader, followers := l.roles(ctx, 2)
-	office, err := l.cl.Coordinator(ctx)
-	if leader == "" || err != nil || office == "" {
-		return
-	}
-	const key = "directed"
-	c := l.actor()
-	c.write(ctx, key)
-	z := l.w.ZooKeeper(office)
-	before := z.CutBefore("multi", l.length)
-	away := l.apply(host.Match{From: followers, To: nodes(leader), APIs: []string{protocol.APIFetchLog}, Both: true}, host.Rule{Drop: 1})
-	_ = l.c.Sleep(ctx, 2500*time.Millisecond) // both lag, and are to leave the ISR
-	c.write(ctx, key)
-	_ = l.cl.Kill(ctx, office)
-	_ = l.cl.Kill(ctx, leader)
-	before()
-	if l.newLeader(ctx, leader) == "" {
-		l.revive(ctx, leader, office)
-		return
-	}
-	away()
-	_ = l.c.Sleep(ctx, 500*time.Millisecond)
-	l.actor(followers...).read(ctx, key)
-	l.revive(ctx, leader, office)
-}
-
 // trustedEnds: a batch reaches one follower, which is elected; the retry is
 // acknowledged although nobody else has the batch, and the new leader is lost.
 func trustedEnds(ctx context.Context, l *lab) {

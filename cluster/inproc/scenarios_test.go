@@ -336,10 +336,7 @@ func scenarios() []planted {
 		}},
 		{"s8-truncate-to-hw", 3, nil, linearizable, far(beside(moves, rule(slow(host.Match{APIs: []string{notify}}, 3*time.Second))))},
 		{"s8-unmatched-reply", 0, nil, linearizable, far(beside(moves, rule(slow(replies(fetch), 4*time.Second))))},
-		{"s9-no-compare-and-set", 1, nil, linearizable, func(e *experiment) {
-			only(lostShrink)(e)
-			e.minISR = 1
-		}},
+		{"s9-no-compare-and-set", 1, nil, linearizable, near(again(lostISRWrite))},
 		{"s10-duplicate-at-once", 3, nil, linearizable, far(beside(again(isolate), restarts, rule(lost(0.4, replies(put)))))},
 		{"s10-dedupe-survives-truncation", 1, nil, linearizable, func(e *experiment) {
 			only(forgottenBatch)(e)
