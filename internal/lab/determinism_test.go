@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,16 +49,23 @@ func TestEverySmokeSeedRunsTheSameTwice(t *testing.T) {
 }
 
 const (
-	smokeSeeds   = 6
-	hashVariable = "FENCEPOST_LAB_HASHES"
+	smokeSeeds    = 6
+	hashVariable  = "FENCEPOST_LAB_HASHES" // the file to write, in another process
+	seedsVariable = "FENCEPOST_LAB_SEEDS"  // how many seeds go into it
 )
 
 // TestAnotherProcessRunsTheSame runs the seeds in other processes, with other
 // settings of Go's scheduler and collector.
 func TestAnotherProcessRunsTheSame(t *testing.T) {
+	seeds := uint64(smokeSeeds / 2)
+	if text := os.Getenv(seedsVariable); text != "" {
+		var err error
+		seeds, err = strconv.ParseUint(text, 10, 32)
+		require.NoError(t, err)
+	}
 	all := func() string {
 		var b strings.Builder
-		for seed := uint64(1); seed <= smokeSeeds/2; seed++ {
+		for seed := uint64(1); seed <= seeds; seed++ {
 			fmt.Fprintln(&b, seed, sums(t, smoke(seed)))
 		}
 		return b.String()
