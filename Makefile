@@ -27,7 +27,7 @@ bench: ## the in-process cluster's throughput
 	go test -run '^$$' -bench . -benchtime 5s ./cluster/inproc/...
 
 golden: ## rewrite golden files; look at the diff before committing
-	go test ./... -update
+	go test ./checker ./report ./cmd/jepsen -update
 
 images: ## build zookeeper:3.9.5 and apache/fluss from package registries, where they cannot be pulled
 	bash tools/local-images.sh

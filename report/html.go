@@ -48,7 +48,8 @@ type view struct {
 	Heat                                                                      heat
 	StormRows                                                                 []stormRow
 	Figures                                                                   []figure
-	Lanes                                                                     []laneView
+	Lanes, Folded                                                             []laneView
+	Key                                                                       []spanView
 	Errors                                                                    []errorRow
 	Plan                                                                      []Field
 }
@@ -79,6 +80,7 @@ type errorRow struct {
 type laneView struct {
 	Group, Name, Text string
 	NewGroup          bool
+	Mark              string // where the first violation is, or empty
 	Spans             []spanView
 }
 
@@ -118,7 +120,10 @@ func newView(in Input) (view, error) {
 		}
 		v.Figures = append(v.Figures, f)
 	}
-	v.Lanes = laneViews(buildLanes(in.History, s.end, s.bands), s.end)
+	v.Lanes, v.Folded = laneViews(buildLanes(in.History, s.end, s.bands), s.end, in.Verdicts)
+	for i := range 6 {
+		v.Key = append(v.Key, spanView{Kind: leaderKind(i), X: fmt.Sprint(10 * i), W: "10"})
+	}
 	return v, nil
 }
 
@@ -187,19 +192,27 @@ func newOpRow(o history.Op) opRow {
 	case history.Observer:
 		who = "observer"
 	}
-	return opRow{fmt.Sprint(o.Index), who, o.Type.String(), o.F, string(o.Value), o.Node, o.Error, seconds(o.Time)}
+	return opRow{fmt.Sprint(o.Index + 1), who, o.Type.String(), o.F, string(o.Value), o.Node, o.Error, seconds(o.Time)}
 }
 
-func laneViews(lanes []lane, end time.Duration) []laneView {
+// laneViews makes the lanes printable; those of partitions, of which there may
+// be hundreds, come apart.
+func laneViews(lanes []lane, end time.Duration, verdicts []checker.Verdict) (shown, folded []laneView) {
 	if end == 0 {
-		return nil
+		return nil, nil
 	}
 	scale := 1000 / end.Seconds()
-	var out []laneView
-	last := ""
+	mark := ""
+	if v, ok := firstViolation(verdicts); ok {
+		mark = fmt.Sprintf("%.2f", v.At.Seconds()*scale)
+	}
 	for _, l := range lanes {
-		lv := laneView{Group: l.Group, Name: l.Name, NewGroup: l.Group != last}
-		last = l.Group
+		out := &shown
+		if strings.Contains(l.Name, "[") {
+			out = &folded
+		}
+		lv := laneView{Group: l.Group, Name: l.Name, Mark: mark}
+		lv.NewGroup = len(*out) == 0 || (*out)[len(*out)-1].Group != l.Group
 		var words []string
 		for _, s := range l.Spans {
 			label := fmt.Sprintf("%s to %s: %s", seconds(s.From), seconds(s.To), s.Label)
@@ -213,7 +226,7 @@ func laneViews(lanes []lane, end time.Duration) []laneView {
 			}
 		}
 		lv.Text = l.Name + ": " + strings.Join(words, "; ")
-		out = append(out, lv)
+		*out = append(*out, lv)
 	}
-	return out
+	return shown, folded
 }

@@ -126,6 +126,9 @@ func buildLanes(h history.History, end time.Duration, faults []band) []lane {
 	terms := &termLanes{builder: b}
 	advertised := map[string]map[int]int{} // bucket -> server -> leader it names
 	for _, op := range h.Ops() {
+		if torndown(op) {
+			break
+		}
 		if op.Process != history.Observer {
 			continue
 		}

@@ -61,8 +61,8 @@ func newPlot(title, y string, end time.Duration) *plot.Plot {
 	style(8, &p.X.Tick.Label)
 	style(8, &p.Y.Tick.Label)
 	style(8, &p.Legend.TextStyle)
-	p.X.LineStyle.Color, p.Y.LineStyle.Color = ink, ink
-	p.X.Tick.LineStyle.Color, p.Y.Tick.LineStyle.Color = ink, ink
+	p.X.Color, p.Y.Color = ink, ink
+	p.X.Tick.Color, p.Y.Tick.Color = ink, ink
 	p.X.Min, p.X.Max = 0, max(end.Seconds(), 1)
 	p.Legend.Top = true
 	return p
@@ -107,7 +107,7 @@ func addBands(p *plot.Plot, bands []band, low, high float64) error {
 			return fmt.Errorf("shade fault %s: %w", b.name, err)
 		}
 		area.Color = ink // the page makes it transparent
-		area.LineStyle.Width = 0
+		area.Width = 0
 		p.Add(area)
 	}
 	return nil

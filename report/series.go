@@ -56,6 +56,9 @@ func newSeries(h history.History) series {
 	s := series{}
 	errs := map[[3]string]*errorCount{}
 	for _, op := range h.Ops() {
+		if torndown(op) {
+			break // nodes that are stopped one by one are no fault
+		}
 		s.end = max(s.end, op.Time)
 	}
 	for inv, done := range h.Pairs() {
@@ -90,6 +93,15 @@ func newSeries(h history.History) series {
 	return s
 }
 
+// torndown tells the line from which on the cluster is being stopped.
+func torndown(op history.Op) bool {
+	if op.Process != history.Observer || op.F != history.KindPhase {
+		return false
+	}
+	phase, err := history.Decode[history.Phase](op)
+	return err == nil && phase.Name == history.PhaseEnd
+}
+
 // cut gathers the points into equal time slices.
 func cut(points []latencyPoint, end time.Duration) []bucketStats {
 	if end == 0 {
@@ -103,7 +115,7 @@ func cut(points []latencyPoint, end time.Duration) []bucketStats {
 		out[i].from, out[i].to = time.Duration(i)*width, time.Duration(i+1)*width
 	}
 	for _, p := range points {
-		i := int(p.at / width)
+		i := min(int(p.at/width), n-1)
 		switch p.outcome {
 		case history.Ok:
 			out[i].ok++

@@ -1,25 +1,23 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost-dev/fencepost/internal/lab"
 )
 
 // lists are the flags of a test that hold several names.
-type lists struct{ nemesis, bugs string }
+type lists struct{ nemesis, bugs []string }
 
-func (l lists) apply(c *lab.Config) { c.Nemesis, c.Bugs = split(l.nemesis), split(l.bugs) }
+func (l lists) apply(c *lab.Config) { c.Nemesis, c.Bugs = clean(l.nemesis), clean(l.bugs) }
 
 // testFlags declares what jepsen test and jepsen explore share: everything that
 // describes a test, but for its world.
 func testFlags(cmd *cobra.Command, c *lab.Config, l *lists) {
 	f := cmd.Flags()
 	f.StringVar(&c.Workload, "workload", c.Workload, "what the clients do; see jepsen list")
-	f.StringVar(&l.nemesis, "nemesis", strings.Join(c.Nemesis, ","), "faults, separated by commas; all; none")
-	f.StringVar(&l.bugs, "bug", "", "bugs to plant, separated by commas; see jepsen list")
+	f.StringSliceVar(&l.nemesis, "nemesis", c.Nemesis, "faults, separated by commas or given again; all; none")
+	f.StringSliceVar(&l.bugs, "bug", nil, "bugs to plant, separated by commas or given again; see jepsen list")
 	f.StringVar(&c.Preset, "preset", c.Preset, "a named set of bugs")
 	o := &c.Options
 	f.DurationVar(&o.TimeLimit, "time-limit", o.TimeLimit, "how long the load runs")

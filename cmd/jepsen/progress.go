@@ -25,8 +25,8 @@ type progress struct {
 	json  bool
 	bar   *progressbar.ProgressBar
 	limit time.Duration
-	last  harness.Progress
-	said  time.Duration
+	last  harness.Progress // the one that was shown last; rates count from it
+	phase string
 }
 
 // quietEvery is how often a line appears where there is no terminal.
@@ -62,16 +62,19 @@ func (p *progress) Limit(d time.Duration) {
 	p.limit = d
 }
 
-// Update takes a snapshot of the run.
+// Update takes a snapshot of the run and shows it where it is time to.
 func (p *progress) Update(now harness.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	newPhase := now.Phase != p.last.Phase
 	elapsed := now.Time - p.last.Time
+	if p.bar == nil && now.Phase == p.phase && elapsed < quietEvery {
+		return
+	}
 	rate := 0.0
 	if elapsed > 0 {
 		rate = float64(now.Ok-p.last.Ok) / elapsed.Seconds()
 	}
+	p.phase, p.last = now.Phase, now
 	switch {
 	case p.json:
 		p.event(map[string]any{"event": "progress", "progress": now, "rate": rate})
@@ -80,11 +83,9 @@ func (p *progress) Update(now harness.Progress) {
 		if p.limit > 0 {
 			_ = p.bar.Set64(min(int64(100*now.Time/p.limit), 100))
 		}
-	case newPhase || now.Time-p.said >= quietEvery:
-		p.said = now.Time
+	default:
 		fmt.Fprintf(p.err, "%6.1fs %s\n", now.Time.Seconds(), line(now, rate))
 	}
-	p.last = now
 }
 
 func (p *progress) event(v any) {

@@ -34,8 +34,7 @@ func classify(err error) error {
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	var usage lab.UsageError
-	if errors.As(err, &usage) {
+	if _, usage := errors.AsType[lab.UsageError](err); usage {
 		return exitError{exitUsage, err}
 	}
 	return exitError{exitHarness, err}

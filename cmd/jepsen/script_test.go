@@ -46,8 +46,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	code := 0
 	err := ts.Exec("jepsen", args[1:]...)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
 		code = exit.ExitCode()
 	} else {
 		ts.Check(err)

@@ -25,7 +25,7 @@ func newTest(stdout, stderr io.Writer) *cobra.Command {
   jepsen test --bug advertise-before-admit,client-no-backoff --nemesis restart,slow-recovery --recovery 10s`,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.World, "world", c.World, "sim (virtual time), local (in-process cluster, real ZooKeeper), fluss (the released system)")
+	f.StringVar(&c.World, "world", c.World, "sim (virtual time), local (real time, real ZooKeeper)")
 	f.StringVar(&c.ZooKeeper, "zookeeper", c.ZooKeeper, "auto, docker, embedded, or HOST:PORT[,HOST:PORT]")
 	f.StringVar(&c.ZooKeeperImage, "zookeeper-image", c.ZooKeeperImage, "container image of ZooKeeper")
 	testFlags(cmd, &c, &names)
@@ -43,6 +43,9 @@ func newTest(stdout, stderr io.Writer) *cobra.Command {
 		outcome, err := lab.Run(cmd.Context(), c, ui)
 		ui.close()
 		if err != nil {
+			if len(outcome.Verdicts) > 0 { // judged, but not all of it could be written
+				_ = finish(stdout, outcome, asJSON)
+			}
 			return classify(err)
 		}
 		return finish(stdout, outcome, asJSON)
@@ -64,12 +67,12 @@ func finish(stdout io.Writer, outcome lab.Outcome, asJSON bool) error {
 	return verdict(outcome.Exit)
 }
 
-// split takes a list apart and drops blanks.
-func split(list string) []string {
+// clean drops blanks around names, and empty ones.
+func clean(names []string) []string {
 	var out []string
-	for part := range strings.SplitSeq(list, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, part)
+	for _, name := range names {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fencepost-dev/fencepost/harness"
 	"github.com/fencepost-dev/fencepost/history"
@@ -62,14 +63,26 @@ func load(path string, o CheckOptions) (run, error) {
 	if r.report.Torn {
 		r.notes = append(r.notes, fmt.Sprintf("the history's last line was cut off after %d bytes and is left out", r.report.TornBytes))
 	}
+	if r.dir != "" && !ended(r.history) {
+		r.notes = append(r.notes, "the run's history stops before its end: the harness was killed, or is still at it; what is there was judged")
+	}
 	return r, nil
+}
+
+// ended tells whether a run came to its last phase.
+func ended(h history.History) bool {
+	phases, err := history.Events[history.Phase](h)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(phases, func(p history.Record[history.Phase]) bool { return p.Event.Name == history.PhaseEnd })
 }
 
 // barePlan is what is assumed of a history that comes alone.
 func barePlan(path, model string) harness.Plan {
 	return harness.Plan{
 		Name: filepath.Base(path), Workload: model, Options: harness.DefaultOptions(),
-		Command: fmt.Sprintf("go run ./cmd/jepsen check %s --model %s", filepath.Base(path), model),
+		Command: fmt.Sprintf("go run ./cmd/jepsen check %s --model %s", path, model),
 	}
 }
 
@@ -85,8 +98,7 @@ func readHistory(file string) (history.History, history.Report, error) {
 	}
 	defer f.Close()
 	h, read, err := history.Read(f)
-	var line *history.LineError
-	if errors.As(err, &line) {
+	if _, malformed := errors.AsType[*history.LineError](err); malformed {
 		return history.History{}, read, UsageError{fmt.Errorf("read history %s: %w", file, err)}
 	}
 	if err != nil {

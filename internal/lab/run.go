@@ -63,9 +63,8 @@ func Run(ctx context.Context, c Config, ui UI) (Outcome, error) {
 		return Outcome{}, errors.Join(err, b.close())
 	}
 	h, runErr := b.run(ctx)
-	if err := b.close(); err != nil {
-		ui.Notice("clean up: " + err.Error())
-		runErr = errors.Join(runErr, err)
+	if err := b.close(); runErr == nil {
+		runErr = err // a full disk fails many things; the first is the cause
 	}
 	if h.Len() == 0 {
 		if runErr == nil || ctx.Err() != nil {
@@ -73,7 +72,11 @@ func Run(ctx context.Context, c Config, ui UI) (Outcome, error) {
 		}
 		return Outcome{}, runErr
 	}
-	outcome, err := judge(run{dir: b.dir, plan: b.plan, history: h, failure: runErr})
+	judged := run{dir: b.dir, plan: b.plan, history: h, failure: runErr}
+	if ctx.Err() != nil {
+		judged.notes = append(judged.notes, "interrupted: the load ended early, and what was planned for later did not happen")
+	}
+	outcome, err := judge(judged)
 	if simulated, ok := b.world.(*sim.World); ok {
 		outcome.trace = simulated.TraceHash()
 	}
