@@ -38,6 +38,7 @@ func BenchmarkMission(b *testing.B) {
 // processorTime is what the process has used, its collector included: the
 // machine may be busy with other things.
 func processorTime(b *testing.B) time.Duration {
+	b.Helper()
 	var used syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())

@@ -66,7 +66,7 @@ type failing struct {
 // shrinker looks for ever smaller tests that fail in the same way. It holds the
 // smallest so far.
 type shrinker struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // a shrinker lives as long as one call of Shrink
 	until  time.Time
 	target checker.Fingerprint
 	best   failing

@@ -13,6 +13,7 @@ import (
 )
 
 func looking(t *testing.T) *shrinker {
+	t.Helper()
 	return &shrinker{ctx: t.Context(), until: time.Now().Add(time.Hour), report: func(string) {}}
 }
 
