@@ -30,7 +30,7 @@ type ZooKeeperConfig struct {
 //
 // What is simulated is a server with a real state machine (minizk/tree), a TCP
 // stream for each connection, the gate of each node at its client's end, and
-// the client library as tamed for real nodes: PROTOCOL 4 and facts of
+// the client library as tamed for real nodes: docs/protocol.md 4 and what is known of
 // go-zookeeper in its reconnects, pings, time-outs and watches.
 type zkSim struct {
 	env    node.Env

@@ -15,7 +15,7 @@ import (
 const zkRetry = time.Second
 
 // zkClient is one session, seen from its client: the library of a real node,
-// with its faults tamed (facts of PROTOCOL 4).
+// with its faults tamed (docs/protocol.md 4).
 //
 //	Disconnected ─granted─▶ Connected ─stream breaks─▶ Disconnected ─▶ …
 //	      └─ the server knows the session no more ─▶ Expired

@@ -24,7 +24,7 @@ var (
 
 // zkGate is everything between one node and ZooKeeper, across the node's
 // incarnations and sessions: the rules in force, oldest first, and the clients.
-// It offers what TCP can do and nothing else (PROTOCOL 4).
+// It offers what TCP can do and nothing else (docs/protocol.md 4).
 type zkGate struct {
 	zk      *zkSim
 	node    cluster.NodeID

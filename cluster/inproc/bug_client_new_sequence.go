@@ -6,7 +6,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func clientNewSequence() Bug {
 	return Bug{
 		Name:     "client-new-sequence",
-		Source:   "PROTOCOL 5: a retry carries the same writer id and sequence",
+		Source:   "docs/protocol.md 5: a retry carries the same writer id and sequence",
 		Breaks:   "a write that is tried again is executed at most once",
 		Trigger:  "a reply to a put is lost, another client writes the key, the put is tried again",
 		CaughtBy: "linearizable",

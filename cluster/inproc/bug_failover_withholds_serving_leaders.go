@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func failoverWithholdsServingLeaders() Bug {
 	return Bug{
 		Name:     "failover-withholds-serving-leaders",
-		Source:   "PROTOCOL 2: a new coordinator never sends \"no leader\" at an unchanged leader epoch",
+		Source:   "docs/protocol.md 2: a new coordinator never sends \"no leader\" at an unchanged leader epoch",
 		Breaks:   "a leader that serves stays known when the coordinator changes",
 		Trigger:  "the leading coordinator is killed while clients work",
 		CaughtBy: "availability",

@@ -6,7 +6,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func notLeaderAfterAppend() Bug {
 	return Bug{
 		Name:     "not-leader-after-append",
-		Source:   "PROTOCOL 5: a refusal after the append is not definite",
+		Source:   "docs/protocol.md 5: a refusal after the append is not definite",
 		Breaks:   "a write that failed has not happened",
 		Trigger:  "a leader loses its role between append and acknowledgement",
 		CaughtBy: "linearizable",

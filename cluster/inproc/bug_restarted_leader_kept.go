@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func restartedLeaderKept() Bug {
 	return Bug{
 		Name:     "restarted-leader-kept",
-		Source:   "PROTOCOL 1, rule S1",
+		Source:   "docs/protocol.md 1, rule S1",
 		Breaks:   "a restarted leader is elected again, at a higher leader epoch",
 		Trigger:  "a leader restarts before its session has ended",
 		CaughtBy: "converged",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s10DedupeSurvivesTruncation() Bug {
 	return Bug{
 		Name:     "s10-dedupe-survives-truncation",
-		Source:   "PROTOCOL 1, rule S10",
+		Source:   "docs/protocol.md 1, rule S10",
 		Breaks:   "what is remembered of writers is what the log holds",
 		Trigger:  "a follower truncates, then leads, and a retry of what it dropped arrives",
 		CaughtBy: "linearizable",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s10DuplicateAtOnce() Bug {
 	return Bug{
 		Name:     "s10-duplicate-at-once",
-		Source:   "PROTOCOL 1, rule S10",
+		Source:   "docs/protocol.md 1, rule S10",
 		Breaks:   "a duplicate is acknowledged only when the original is replicated",
 		Trigger:  "a put times out, is tried again, and the leader is lost",
 		CaughtBy: "linearizable",

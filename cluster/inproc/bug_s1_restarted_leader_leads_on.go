@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s1RestartedLeaderLeadsOn() Bug {
 	return Bug{
 		Name:     "s1-restarted-leader-leads-on",
-		Source:   "PROTOCOL 1, rule S1",
+		Source:   "docs/protocol.md 1, rule S1",
 		Breaks:   "after a restart no server leads at a leader epoch that it knew before",
 		Trigger:  "a leader restarts and is told its old role again",
 		CaughtBy: "linearizable",

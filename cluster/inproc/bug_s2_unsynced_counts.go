@@ -6,7 +6,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s2UnsyncedCounts() Bug {
 	return Bug{
 		Name:     "s2-unsynced-counts",
-		Source:   "PROTOCOL 1, rule S2",
+		Source:   "docs/protocol.md 1, rule S2",
 		Breaks:   "what counts as replicated survives a power loss",
 		Trigger:  "two replicas lose power",
 		CaughtBy: "linearizable",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s3RevertRefusedISR() Bug {
 	return Bug{
 		Name:     "s3-revert-refused-isr",
-		Source:   "PROTOCOL 1, rule S3; Apache Kafka and Apache Fluss revert a refused proposal",
+		Source:   "docs/protocol.md 1, rule S3; Apache Kafka and Apache Fluss revert a refused proposal",
 		Breaks:   "an ISR that was ever proposed counts until a higher bucket epoch clears it",
 		Trigger:  "an AdjustIsr is accepted and its answer is lost",
 		CaughtBy: "linearizable",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s4EndsOfFormerEpochs() Bug {
 	return Bug{
 		Name:     "s4-ends-of-former-epochs",
-		Source:   "PROTOCOL 1, rule S4",
+		Source:   "docs/protocol.md 1, rule S4",
 		Breaks:   "only ends reported at this leader epoch move the high watermark",
 		Trigger:  "a server leads again and counts what followers had under another leader",
 		CaughtBy: "linearizable",

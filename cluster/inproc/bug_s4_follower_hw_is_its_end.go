@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s4FollowerHWIsItsEnd() Bug {
 	return Bug{
 		Name:     "s4-follower-hw-is-its-end",
-		Source:   "PROTOCOL 1, rule S4; Apache Fluss",
+		Source:   "docs/protocol.md 1, rule S4; Apache Fluss",
 		Breaks:   "a follower's high watermark covers committed records only",
 		Trigger:  "a follower with uncommitted records becomes leader or truncates",
 		CaughtBy: "invariants",

@@ -6,7 +6,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s4MinISRIgnored() Bug {
 	return Bug{
 		Name:     "s4-min-isr-ignored",
-		Source:   "PROTOCOL 1, rule S4",
+		Source:   "docs/protocol.md 1, rule S4",
 		Breaks:   "nothing is acknowledged by fewer replicas than min-ISR",
 		Trigger:  "all followers fall out of the ISR, then the leader is lost",
 		CaughtBy: "linearizable",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s5JoinAtHW() Bug {
 	return Bug{
 		Name:     "s5-join-at-hw",
-		Source:   "PROTOCOL 1, rule S5; Apache Kafka issue 7128",
+		Source:   "docs/protocol.md 1, rule S5; Apache Kafka issue 7128",
 		Breaks:   "a follower that joins the ISR holds all that an earlier leader acknowledged",
 		Trigger:  "a follower joins between the high watermark and the epoch start, then leads",
 		CaughtBy: "linearizable",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s6ReadBeforeEpochStart() Bug {
 	return Bug{
 		Name:     "s6-read-before-epoch-start",
-		Source:   "PROTOCOL 1, rule S6",
+		Source:   "docs/protocol.md 1, rule S6",
 		Breaks:   "a new leader's reads hold all that was acknowledged before it",
 		Trigger:  "a read reaches a leader that was elected a moment ago",
 		CaughtBy: "linearizable",

@@ -6,7 +6,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s7ArrivalConfirms() Bug {
 	return Bug{
 		Name:     "s7-arrival-confirms",
-		Source:   "PROTOCOL 1, rule S7",
+		Source:   "docs/protocol.md 1, rule S7",
 		Breaks:   "a fetch that was sent before the read confirms nothing",
 		Trigger:  "fetches that are seconds on their way across an election",
 		CaughtBy: "linearizable",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s7BareCounter() Bug {
 	return Bug{
 		Name:     "s7-bare-counter",
-		Source:   "PROTOCOL 1, rule S7",
+		Source:   "docs/protocol.md 1, rule S7",
 		Breaks:   "an echo confirms reads of the leadership that it was meant for only",
 		Trigger:  "a leader restarts and hears echoes of its former life",
 		CaughtBy: "linearizable",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s7CommittedISRConfirms() Bug {
 	return Bug{
 		Name:     "s7-committed-isr-confirms",
-		Source:   "PROTOCOL 1, rule S7",
+		Source:   "docs/protocol.md 1, rule S7",
 		Breaks:   "a read is confirmed by all that may be in sync, not by those known to be",
 		Trigger:  "an ISR shrinks by a proposal whose answer is lost, with four or more replicas",
 		CaughtBy: "linearizable",

@@ -6,7 +6,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s7UnconfirmedReads() Bug {
 	return Bug{
 		Name:     "s7-unconfirmed-reads",
-		Source:   "PROTOCOL 1, rule S7; Apache Fluss",
+		Source:   "docs/protocol.md 1, rule S7; Apache Fluss",
 		Breaks:   "a leader that was replaced answers no reads",
 		Trigger:  "a leader is cut off or paused while another is elected, and clients reach both",
 		CaughtBy: "linearizable",

@@ -6,7 +6,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s8TruncateToHW() Bug {
 	return Bug{
 		Name:     "s8-truncate-to-hw",
-		Source:   "PROTOCOL 1, rule S8; Apache Fluss issues 673 and 749",
+		Source:   "docs/protocol.md 1, rule S8; Apache Fluss issues 673 and 749",
 		Breaks:   "logs agree below the high watermark",
 		Trigger:  "two quick changes of leader",
 		CaughtBy: "invariants",

@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s8UnmatchedReply() Bug {
 	return Bug{
 		Name:     "s8-unmatched-reply",
-		Source:   "PROTOCOL 1, rule S8",
+		Source:   "docs/protocol.md 1, rule S8",
 		Breaks:   "a fetch reply counts only for the request it answers, at that leader epoch",
 		Trigger:  "a fetch reply of an older leader arrives late",
 		CaughtBy: "linearizable",

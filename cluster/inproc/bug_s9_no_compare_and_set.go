@@ -7,7 +7,7 @@ import "github.com/fencepost-dev/fencepost/cluster/inproc/protocol"
 func s9NoCompareAndSet() Bug {
 	return Bug{
 		Name:     "s9-no-compare-and-set",
-		Source:   "PROTOCOL 1, rule S9; Apache Fluss issue 3780",
+		Source:   "docs/protocol.md 1, rule S9; Apache Fluss issue 3780",
 		Breaks:   "every change of leader and ISR builds on the one before it",
 		Trigger:  "an election and an AdjustIsr of the same bucket at the same time",
 		CaughtBy: "linearizable",

@@ -37,7 +37,6 @@ func policy() map[string][]string {
 		"cluster/host/hosttest":      append([]string{"cluster/host/kernel"}, hostAPI...),
 		"cluster/host/real":          append([]string{"minizk/jute", "cluster/host/kernel", "cluster/host/gate", "cluster/host/node"}, hostAPI...),
 		"sim":                        append([]string{"minizk/jute", "minizk/tree", "cluster/host/kernel", "cluster/host/gate", "cluster/host/node"}, hostAPI...),
-		"cluster/clustertest":        hostAPI,
 		"cluster/zookeeper":          {"cluster", "minizk", "minizk/jute"},
 		"cluster/inproc/protocol":    hostAPI,
 		"cluster/inproc/coordinator": node,
@@ -60,11 +59,11 @@ func policy() map[string][]string {
 func homes() map[string][]string {
 	return map[string][]string{
 		"github.com/anishathalye/porcupine":           {"checker"},
-		"github.com/testcontainers/testcontainers-go": {"cluster/zookeeper", "cluster/fluss"},
+		"github.com/testcontainers/testcontainers-go": {"cluster/zookeeper"},
 		"github.com/go-zookeeper/zk":                  {"cluster/host/real"},
 		"github.com/spf13/cobra":                      {"cmd/jepsen"},
 		"github.com/schollz/progressbar/v3":           {"cmd/jepsen"},
-		"github.com/stretchr/testify":                 {"cluster/host/hosttest", "cluster/clustertest"},
+		"github.com/stretchr/testify":                 {"cluster/host/hosttest"},
 	}
 }
 
@@ -124,7 +123,9 @@ func skipDir(root, dir, name string) bool {
 
 func TestImportsPointOneWay(t *testing.T) {
 	rules := policy()
+	stale := policy()
 	for _, s := range sources(t) {
+		delete(stale, s.pkg)
 		allowed, known := rules[s.pkg]
 		if !known {
 			t.Errorf("%s: package %s is not in the import policy; say there what it may import", s.file, s.pkg)
@@ -141,6 +142,9 @@ func TestImportsPointOneWay(t *testing.T) {
 				t.Errorf("%s: %s may not import %s", s.file, s.pkg, own)
 			}
 		}
+	}
+	for pkg := range stale {
+		t.Errorf("the import policy names %s, which does not exist", pkg)
 	}
 }
 

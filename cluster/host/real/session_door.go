@@ -14,7 +14,7 @@ import (
 )
 
 // zkDoor is one session's way through the gate: its identity, its connections
-// and its calls. It makes a session what PROTOCOL 4 asks for:
+// and its calls. It makes a session what docs/protocol.md 4 asks for:
 //
 //   - expired is final: the door shuts inside the library's own callback, before
 //     the library can dial, so it never opens the new session that it wants;

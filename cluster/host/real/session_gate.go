@@ -27,7 +27,7 @@ var (
 
 // zkGate is everything between one node and ZooKeeper, across the node's
 // incarnations and sessions: the rules in force, and the door of each session.
-// It offers what TCP can do and nothing else (PROTOCOL 4): inside one stream no
+// It offers what TCP can do and nothing else (docs/protocol.md 4): inside one stream no
 // frame is dropped, doubled or overtaken.
 //
 // Lock order: a door's lock comes before the gate's. Taps, observers and posts

@@ -102,7 +102,7 @@ func plan(b *bucket, v view, restarted bool) (next protocol.LeaderAndIsr, change
 	}
 }
 
-// checkProposal says whether an AdjustIsr may be accepted (fluss.md 3.3, and
+// checkProposal says whether an AdjustIsr may be accepted (as Fluss checks it, and
 // rule S9): from the present leader's present incarnation, at the same leader
 // epoch and the same bucket epoch, with the leader and only live replicas in it.
 // Compare is dropped by a bug: then neither bucket epoch nor age counts.

@@ -10,7 +10,7 @@ import (
 )
 
 // TestPayloadsAreFluss compares payloads with those dumped from a real cluster
-// (facts of Apache Fluss, section 1.2), as far as we have the same members.
+// (as seen in Apache Fluss 0.9.1), as far as we have the same members.
 func TestPayloadsAreFluss(t *testing.T) {
 	lai := LeaderAndIsr{Leader: 0, LeaderEpoch: 3, ISR: []int{0, 2}, CoordinatorEpoch: 4, BucketEpoch: 7}
 	assert.JSONEq(t, `{"version":1,"leader":0,"leader_epoch":3,"isr":[0,2],"coordinator_epoch":4,"bucket_epoch":7}`,
