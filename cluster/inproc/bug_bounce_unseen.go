@@ -9,7 +9,7 @@ func bounceUnseen() Bug {
 		Source:   "Apache Fluss: a changed registration node is ignored",
 		Breaks:   "a restarted tablet is told its replicas again",
 		Trigger:  "a tablet restarts inside its session, or while the coordinator is disconnected",
-		CaughtBy: "converged",
+		CaughtBy: "convergence",
 		Scenario: "restart of tablets while the ZooKeeper of the leading coordinator is held",
 		Plant:    func(p *protocol.Policy) { p.Coordinator.SeeBounce = false },
 	}

@@ -10,7 +10,7 @@ func lateNoneBeatsLeader() Bug {
 		Source:   "Apache Fluss: metadata caches let the last write win",
 		Breaks:   "in metadata the higher leader epoch wins, and at the same epoch a leader beats none",
 		Trigger:  "an UpdateMetadata overtaken by its successor",
-		CaughtBy: "converged",
+		CaughtBy: "convergence",
 		Scenario: "restart of leaders with UpdateMetadata delayed by up to 3 s and reordered",
 		Plant:    func(p *protocol.Policy) { p.Tablet.CompareMetadata = false },
 	}

@@ -10,6 +10,7 @@ func checkerDocs() []Item {
 		{Name: "invariants", Doc: "leader in ISR in replicas; epochs, high watermarks and committed records never go back; no node panicked"},
 		{Name: "convergence", Doc: "after the last heal every bucket serves, metadata agrees with ZooKeeper and nothing is pending, within the time allowed"},
 		{Name: "availability", Doc: "how long each fault kept operations from succeeding: detection, election, admission, first success"},
+		{Name: "positions", Doc: "the position of a tail scanner only moves forward, within what it was shown"},
 		{Name: "coverage", Doc: "every planned fault had its effect and overlapped operations"},
 		{Name: "harness", Doc: "the harness itself stayed healthy: its own errors, stalls of the host, a torn history"},
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+
+	"github.com/fencepost-dev/fencepost/cluster/inproc"
 )
 
 func TestFoldersAreNeverShared(t *testing.T) {
@@ -86,5 +88,17 @@ func TestLogsGoToAFileOfEachName(t *testing.T) {
 	require.Len(t, entries, 2, "a name cannot leave the folder")
 	for _, e := range entries {
 		require.False(t, strings.ContainsRune(e.Name(), os.PathSeparator))
+	}
+}
+
+func TestEachBugIsCaughtByACheckerThatExists(t *testing.T) {
+	known := map[string]bool{"none": true} // a bug that only costs, and says so
+	for _, c := range checkerDocs() {
+		known[c.Name] = true
+	}
+	for _, b := range inproc.Bugs() {
+		for name := range strings.SplitSeq(b.CaughtBy, ",") {
+			require.True(t, known[strings.TrimSpace(name)], "bug %s says that %q catches it", b.Name, name)
+		}
 	}
 }
