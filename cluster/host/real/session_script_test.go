@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,8 @@ func newScript(t *testing.T) *script {
 		return near, nil
 	}
 	s.door = newZKDoor(s.gate, func(f func()) { f() }, func(st host.SessionState, _ int64) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.states = append(s.states, st)
 	})
 	require.True(t, s.gate.enter(s.door))
@@ -58,6 +61,28 @@ func newScript(t *testing.T) *script {
 		require.NoError(t, s.gate.await(ctx))
 	})
 	return s
+}
+
+// saw waits until the node has been told exactly these states. Whoever changes
+// a state delivers it after letting go of the door, so it may come a moment
+// after the call that caused it returned.
+func (s *script) saw(want ...host.SessionState) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Equal(want, s.states)
+	}, 5*time.Second, time.Millisecond, "want the states %v", want)
+}
+
+// reports waits until the last event reported is this one.
+func (s *script) reports(want history.Event) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.events) > 0 && s.events[len(s.events)-1] == want
+	}, 5*time.Second, time.Millisecond, "want the event %v last", want)
 }
 
 // open dials and shakes hands.
