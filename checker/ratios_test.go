@@ -109,7 +109,8 @@ func TestRatios(t *testing.T) {
 		ratio := float64(slow.cpu) / float64(fast.cpu)
 		t.Logf("| %s | %v, %d kB | %v, %d kB | %.0f × CPU, %.0f × memory |", p.name,
 			fast.cpu, fast.bytes>>10, slow.cpu, slow.bytes>>10, ratio, float64(slow.bytes)/float64(max(fast.bytes, 1)))
-		if slower == 1 {
+		// A millisecond is noise; what Porcupine takes long for is not.
+		if slower == 1 && slow.cpu >= 20*time.Millisecond {
 			require.Greater(t, ratio, p.least, p.name)
 		}
 	}
