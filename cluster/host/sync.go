@@ -47,9 +47,6 @@ func (q *Queue[T]) Put(item T) {
 // Len is the number of items waiting.
 func (q *Queue[T]) Len() int { return len(q.items) }
 
-// Clear drops all items.
-func (q *Queue[T]) Clear() { q.items = nil }
-
 // Take parks until there is an item, and removes it.
 func (q *Queue[T]) Take(ctx context.Context) (T, error) {
 	for len(q.items) == 0 {

@@ -100,17 +100,11 @@ func checkersOf(p harness.Plan, read history.Report) ([]checker.Checker, error) 
 	}
 	storms := checker.DefaultStorms()
 	storms.Limit = p.Options.StormLimit
-	return append(
-		w.Checkers(p.Options),
-		checker.NewStorms(storms),
-		checker.NewFencing(),
-		checker.NewSingleLeader(),
-		checker.NewInvariants(),
-		checker.NewConvergence(),
-		checker.NewAvailability(checker.AvailabilityOptions{}),
-		checker.NewCoverage(checker.CoverageOptions{Planned: p.Planned, MinAcknowledged: 1}),
-		checker.NewHarness(read),
-	), nil
+	return append(w.Checkers(p.Options), checker.Standing(checker.StandingOptions{
+		Storms:   storms,
+		Coverage: checker.CoverageOptions{Planned: p.Planned, MinAcknowledged: 1},
+		Report:   read,
+	})...), nil
 }
 
 // input gathers what the reports show.
